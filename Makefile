@@ -1,0 +1,2 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3

@@ -1,0 +1,174 @@
+"""What a tool, a query and a catalog are, and the one text that every system sees of a tool."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from toolsavvy.errors import UserError
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SEPARATORS = re.compile(r"[\s_\-./&:]+")
+DEFAULT_DOCUMENT = "{name}. {group}. {description} Parameters: {parameters}"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One callable tool; `id` is kept verbatim and is the only key.
+
+    Args:
+        id: unique key as the source spells it.
+        name: what a person would call it (split only when a document is rendered).
+        description: what it does.
+        group: service or provider.
+        category: a coarser label than group.
+        parameters: JSON Schema of the arguments.
+        returns: JSON Schema of the result.
+    """
+
+    id: str
+    name: str
+    description: str = ""
+    group: str = ""
+    category: str = ""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    returns: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Query:
+    """One request and the tools that answer it.
+
+    Args:
+        id: unique within its split.
+        text: the request.
+        relevant: tool id -> grade (> 0).
+        instruction: TOOLRET's target-aware retrieval instruction, None where the source has none.
+        subset: where it comes from ("short", "verbose", "G1_category", a ToolRet task, ...).
+        tier: "easy", "medium", "hard" (ToolSense), or "".
+    """
+
+    id: str
+    text: str
+    relevant: Mapping[str, int]
+    instruction: str | None = None
+    subset: str = ""
+    tier: str = ""
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """An ordered set of tools with unique ids.
+
+    Args:
+        name: shown in tables and W&B.
+        tools: in a fixed order; positions are the indices of every `Ranking`.
+        document: template of the one text that all systems see (fields: name, group, category, description, parameters).
+
+    Raises:
+        UserError: two tools share an id.
+    """
+
+    name: str
+    tools: tuple[Tool, ...]
+    document: str = DEFAULT_DOCUMENT
+
+    def __post_init__(self) -> None:
+        """Refuse duplicate ids: they would make golds ambiguous."""
+        if len(self.index) != len(self.tools):
+            seen: set[str] = set()
+            double = next(t.id for t in self.tools if t.id in seen or seen.add(t.id))
+            raise UserError(f"tool id {double!r} occurs twice", where=f"catalog {self.name}", expected="unique ids")
+
+    def __len__(self) -> int:
+        """Number of tools."""
+        return len(self.tools)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Tool id -> position."""
+        return {tool.id: i for i, tool in enumerate(self.tools)}
+
+    @cached_property
+    def documents(self) -> tuple[str, ...]:
+        """The text of every tool, in order."""
+        return tuple(render(tool, self.document) for tool in self.tools)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """sha256 over every tool and the template: two runs compare only if it is equal."""
+        digest = hashlib.sha256(self.document.encode())
+        for tool in self.tools:
+            digest.update(json.dumps(tool.__dict__, sort_keys=True, ensure_ascii=False, default=dict).encode())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class RetrievalSet:
+    """A catalog with its queries by split.
+
+    Args:
+        catalog: the tools.
+        splits: split name -> queries. "train" and "validation" are for training; every other split is a test split.
+        headline: the test splits of the main table; others are reported as slices of their own.
+        audit: counts of oddities found while loading (collisions, duplicates, empty documents, name leaks).
+    """
+
+    catalog: Catalog
+    splits: Mapping[str, tuple[Query, ...]]
+    headline: tuple[str, ...] = ()
+    audit: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def train(self) -> tuple[Query, ...]:
+        """Queries that systems may learn from ('' when the source has none)."""
+        return tuple(self.splits.get("train", ()))
+
+    @property
+    def validation(self) -> tuple[Query, ...]:
+        """Queries for choosing checkpoints and thresholds."""
+        return tuple(self.splits.get("validation", ()))
+
+    @property
+    def test_splits(self) -> tuple[str, ...]:
+        """Names of the splits that are reported, headline first."""
+        others = [s for s in self.splits if s not in ("train", "validation") and s not in self.headline]
+        return (*self.headline, *others)
+
+
+def split_words(name: str) -> str:
+    """Spell a snake_case, camelCase or dotted name as lower-case words; applied alike for every system."""
+    spaced = _CAMEL.sub(" ", _SEPARATORS.sub(" ", name))
+    return " ".join(spaced.split()).lower()
+
+
+def parameter_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """Top-level parameter names of a JSON Schema, in order."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    return tuple(properties) if isinstance(properties, Mapping) else ()
+
+
+def render(tool: Tool, template: str = DEFAULT_DOCUMENT) -> str:
+    """Render a tool's document; empty fields leave no dangling label behind."""
+    names = ", ".join(split_words(p) for p in parameter_names(tool.parameters))
+    fields = {
+        "name": split_words(tool.name),
+        "group": tool.group,
+        "category": tool.category,
+        "description": " ".join(tool.description.split()),
+        "parameters": names,
+    }
+    text = template.format(**fields)
+    if not names:
+        text = text.replace("Parameters:", "")
+    return " ".join(text.replace(" . ", " ").split()).strip()
+
+
+def relevant_indices(catalog: Catalog, queries: Sequence[Query]) -> list[list[int]]:
+    """Gold positions of each query, ascending; ids were checked when the set was loaded."""
+    return [sorted(catalog.index[t] for t in q.relevant) for q in queries]

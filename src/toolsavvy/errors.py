@@ -1,0 +1,41 @@
+"""Errors that are the user's to mend: the entry point prints them as one message and exits with code 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Say what is wrong, where, what was expected and what to do, in that order.
+
+    Args:
+        what: the fault in one sentence.
+        where: file, line or record, and field ("tools.jsonl, line 3, field 'id'"), or a config key.
+        expected: what would have been right.
+        fix: what the user can do now.
+    """
+
+    def __init__(self, what: str, *, where: str = "", expected: str = "", fix: str = "") -> None:
+        """Keep the parts apart so that tests and logs can read them."""
+        self.what, self.where, self.expected, self.fix = what, where, expected, fix
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """One line a part; parts that were not given are left out."""
+        head = f"{self.where}: {self.what}" if self.where else self.what
+        parts = [head]
+        if self.expected:
+            parts.append(f"  expected: {self.expected}")
+        if self.fix:
+            parts.append(f"  fix: {self.fix}")
+        return "\n".join(parts)
+
+
+def did_you_mean(word: str, options: Iterable[str]) -> str:
+    """Suggest the nearest option, or list them all; '' when there are none."""
+    names = sorted(options)
+    close = difflib.get_close_matches(word, names, n=1)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"one of: {', '.join(names)}" if names else ""
