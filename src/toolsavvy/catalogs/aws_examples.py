@@ -1,0 +1,198 @@
+"""Human-written examples of the AWS CLI: titles and descriptions as queries, with the command's name masked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from toolsavvy.catalog import Tool
+
+CLI_NAMES = {"s3": "s3api", "codedeploy": "deploy", "config": "configservice"}
+"""Services that the command line calls by another name than their model's folder."""
+
+_FILE = re.compile(r"(?:^|/)examples/([^/]+)/(?:(.+)/)?([^/]+)\.rst$")
+_BOLD = re.compile(r"\s*\*\*(.+?)\*\*\s*$")
+_NUMBERED_OUTSIDE = re.compile(r"\s*\*\*(Example \d+:?)\*\*:?\s*(.+)$")
+_UNDERLINE = re.compile(r"([=\-~^\"'])\1{3,}\s*$")
+_COUNTED = re.compile(r"^(?:Example|Exemple|Step)\s*#?\d*\s*(?:[:.]|[-–](?=\s))\s*", re.IGNORECASE)
+_COMMAND = re.compile(r"^\s*(?:\$\s*)?aws\s+(?:--\S+\s+\S+\s+)*([a-z0-9-]+)\s+([a-z0-9-]+)", re.MULTILINE)
+_LINK = re.compile(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}")
+_NAMED_LINK = re.compile(r"`([^`]+)`_{1,2}(?!\w)")
+_LITERAL = re.compile(r"``\s*(.+?)\s*``")
+_ROLE = re.compile(r":[a-z]+:`([^`]+)`")
+_EMPHASIS = re.compile(r"(?<![\w*])\*{1,2}(?=\S)(.+?)(?<=\S)\*{1,2}(?![\w*])")
+_LABELS = re.compile(r"^(?:command|output|input|note|request|response|example|examples)\s*:*$", re.IGNORECASE)
+_POINTERS = re.compile(r"^(?:for (?:more|additional|further) information|see also|\.\. )", re.IGNORECASE)
+_NOUNS = r"(?:example|examples|command|commands|operation|operations|subcommand|action|API|call|calls)"
+
+
+@dataclass(frozen=True)
+class Example:
+    """One worked example of an operation.
+
+    Args:
+        id: "service/command#n", n counted within its file.
+        tool: id of the operation.
+        title: what it is for, in a line.
+        description: what it does; still names the command (see `mask`).
+    """
+
+    id: str
+    tool: str
+    title: str
+    description: str
+
+
+def key(name: str) -> str:
+    """The same for `create-vpc` and `CreateVpc`, without botocore's table of exceptions."""
+    return name.replace("-", "").lower()
+
+
+def parse_file(member: str, text: str, operations: Mapping[str, Mapping[str, Tool]]) -> tuple[list[Example], str]:
+    """Read one example file.
+
+    Args:
+        member: its path in the wheel.
+        text: its reStructuredText.
+        operations: CLI service name -> `key` of the operation -> tool.
+
+    Returns:
+        Its examples, and the reason why there are none ('' if there are some).
+    """
+    match = _FILE.search(member)
+    if match is None:
+        return [], "no example file"
+    service, inner, command = match.groups()
+    if inner or command.startswith("_"):
+        return [], "waiter or help text"
+    examples: list[Example] = []
+    unknown = False
+    for number, (title, body) in enumerate(sections(text), start=1):
+        tool = operations.get(service, {}).get(key(command)) or _called(body, operations)
+        unknown = unknown or tool is None
+        description = _description(body)
+        if tool is not None and title and description:
+            examples.append(Example(f"{service}/{command}#{number}", tool.id, title, description))
+    if examples:
+        return examples, ""
+    return [], "not an operation of the API" if unknown else "no title or no description"
+
+
+def _called(body: str, operations: Mapping[str, Mapping[str, Tool]]) -> Tool | None:
+    """The operation of a section's first command: some files are misnamed or lie in the wrong folder."""
+    if match := _COMMAND.search(body):
+        return operations.get(match[1], {}).get(key(match[2]))
+    return None
+
+
+def sections(text: str) -> Iterable[tuple[str, str]]:
+    """(title, body) of each example; bold lines and underlined lines are titles, text without one has title ''."""
+    title, body = "", list[str]()
+    lines = text.expandtabs(4).replace("\r", "").split("\n")
+    skip = False
+    for i, line in enumerate(lines):
+        if skip:
+            skip = False
+            continue
+        found = _heading(lines, i)
+        if found is None:
+            body.append(line)
+            continue
+        if title or any(b.strip() for b in body):
+            yield title, "\n".join(body)
+        title, body = clean_title(found), []
+        skip = _BOLD.match(line) is None and _NUMBERED_OUTSIDE.match(line) is None
+    if title or any(b.strip() for b in body):
+        yield title, "\n".join(body)
+
+
+def _heading(lines: list[str], i: int) -> str | None:
+    """The title on line i, None if it is none."""
+    line = lines[i]
+    if match := _BOLD.match(line):
+        inside = match[1].strip()
+        # "**Note:**" opens a remark, and "**a** and **b**" is a sentence.
+        return None if "**" in inside or _LABELS.match(inside) else inside
+    if match := _NUMBERED_OUTSIDE.match(line):
+        return match[2]
+    underlined = i + 1 < len(lines) and _UNDERLINE.match(lines[i + 1]) and not line.startswith(" ")
+    return line.strip() if underlined and line.strip() and not _UNDERLINE.match(line) else None
+
+
+def clean_title(title: str) -> str:
+    """A title without its running number and markup."""
+    return _COUNTED.sub("", inline(title)).strip()
+
+
+def inline(text: str) -> str:
+    """Text without reStructuredText markup, on one line."""
+    text = " ".join(text.split())
+    text = _ROLE.sub(r"\1", text)
+    text = _LITERAL.sub(r"\1", text)
+    text = _NAMED_LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    return _EMPHASIS.sub(r"\1", text).replace("\\ ", "").strip()
+
+
+def _description(body: str) -> str:
+    """The paragraphs before the first literal block, so that no command and no output is in it."""
+    kept: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", body):
+        lines = [line for line in paragraph.split("\n") if line.strip()]
+        if not lines:
+            continue
+        if all(line.startswith("  ") for line in lines) or _COMMAND.match(paragraph):
+            if kept:
+                break
+            continue
+        prose, literal = _until_literal(lines)
+        sentence = inline(re.sub(r"\s*::\s*$", "", prose))
+        if sentence and not _LABELS.match(sentence) and not _POINTERS.match(sentence):
+            kept.append(sentence if sentence[-1] in ".!?:;" else sentence + ".")
+        if literal:
+            break
+    return " ".join(kept)
+
+
+def _until_literal(lines: list[str]) -> tuple[str, bool]:
+    """The lines up to one that opens a literal block, and whether there was one."""
+    kept: list[str] = []
+    for line in lines:
+        if _COMMAND.match(line):
+            return "\n".join(kept), True
+        kept.append(line)
+        if line.rstrip().endswith("::"):
+            return "\n".join(kept), True
+    return "\n".join(kept), False
+
+
+def mask(text: str, command: str, operation: str) -> str:
+    """Take the command's name out of a text, with the grammar kept.
+
+    Args:
+        text: one line, without markup.
+        command: name on the command line ("create-vpc").
+        operation: name in the API ("CreateVpc").
+
+    Returns:
+        "The following create-vpc example creates" -> "The following example creates"; "Use create-vpc to" -> "Use
+        this command to". One-word names ("publish") are verbs too, so they go only where they stand for the command.
+    """
+    snake = command.replace("-", "_")
+    names = "|".join(re.escape(n) for n in dict.fromkeys((command, snake, operation)))
+    called = rf"['\"]?(?:aws\s+[a-z0-9-]+\s+)?(?<![\w-])(?:{names})(?![\w-])['\"]?"
+    if "-" not in command:
+        qualified = rf"['\"]?aws\s+[a-z0-9-]+\s+(?:{names})(?![\w-])['\"]?"
+        text = re.sub(rf"\b([Tt]he following|[Tt]he|[Tt]his)\s+{called}\s+(?={_NOUNS}\b)", r"\1 ", text)
+        return _sentence_case(re.sub(qualified, "this command", text))
+    text = re.sub(rf"{called}\s+(?={_NOUNS}\b)", "", text)
+    text = re.sub(rf"\b([Tt]he following|[Tt]he|[Tt]his|[Tt]hese)\s+{called}", r"\1 command", text)
+    text = re.sub(rf"\b([Aa])n?\s+{called}", r"\1 command", text)
+    return _sentence_case(re.sub(called, "this command", text))
+
+
+def _sentence_case(text: str) -> str:
+    """Mend what masking leaves at the start of a sentence and after an article."""
+    text = re.sub(r"\b([Aa])n (?=(?:commands?|calls?|subcommand)\b)", r"\1 ", text)
+    text = re.sub(r"\b([Aa]) (?=(?:example|operation|action|API)\b)", r"\1n ", text)
+    return re.sub(r"(^|[.!?] )(this command|example|command|operation)\b", lambda m: m[1] + m[2].capitalize(), text)
