@@ -43,3 +43,70 @@ class Retriever(Protocol):
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
         """Rank min(k, len(catalog)) tools for every query."""
         ...
+
+
+def tie_ranks(ids: Sequence[str]) -> np.ndarray:
+    """Position of each id in descending order, int64 [n]: the order in which equal scores are ranked."""
+    ranks = np.empty(len(ids), dtype=np.int64)
+    ranks[sorted(range(len(ids)), key=ids.__getitem__, reverse=True)] = np.arange(len(ids))
+    return ranks
+
+
+def rank_scores(scores: np.ndarray, ids: Sequence[str] | np.ndarray, k: int) -> Ranking:
+    """Rank the k best tools of every query exactly: higher score first, then descending id (trec_eval's rule).
+
+    Args:
+        scores: float [query, tool]; -inf leaves a tool unranked.
+        ids: the tools' ids, or their `tie_ranks` where the caller ranks many blocks of queries.
+        k: depth; capped by the number of tools.
+
+    Returns:
+        Ranking [query, min(k, tools)]; unranked tools become `NO_TOOL` at -inf.
+
+    Raises:
+        ValueError: a score is NaN, k is below 1, or scores and ids differ in length.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, not {k}")
+    if scores.ndim != 2 or scores.shape[1] != len(ids):
+        raise ValueError(f"scores {scores.shape} do not fit {len(ids)} tools")
+    if np.isnan(scores).any():
+        raise ValueError("a score is NaN")
+    ranks = ids if isinstance(ids, np.ndarray) else tie_ranks(ids)
+    # With columns in tie order, "first column wins" is the tie rule, and a stable sort keeps it.
+    order = np.argsort(ranks)
+    columns = _best_columns(scores[:, order], min(k, len(order)))
+    indices = order[columns]
+    best = np.take_along_axis(scores, indices, axis=1).astype(np.float64)
+    return Ranking(indices=np.where(np.isneginf(best), NO_TOOL, indices).astype(np.int64), scores=best)
+
+
+def _best_columns(scores: np.ndarray, k: int) -> np.ndarray:
+    """Columns of the k highest scores, best first, equal scores in column order: int [query, k]."""
+    if k == scores.shape[1]:
+        return np.argsort(-scores, axis=1, kind="stable")
+    threshold = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
+    above, equal = scores > threshold, scores == threshold
+    room = k - above.sum(axis=1, keepdims=True)
+    chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
+    columns = np.nonzero(chosen)[1].reshape(len(scores), k)
+    within = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(columns, within, axis=1)
+
+
+def stack(rankings: Sequence[Ranking]) -> Ranking:
+    """Put the rankings of consecutive blocks of queries under one another; all must have one depth."""
+    return Ranking(
+        indices=np.concatenate([r.indices for r in rankings]), scores=np.concatenate([r.scores for r in rankings])
+    )
+
+
+def empty_ranking(queries: int, k: int) -> Ranking:
+    """A ranking that holds no tool at all."""
+    return Ranking(indices=np.full((queries, k), NO_TOOL, dtype=np.int64), scores=np.full((queries, k), -np.inf))
+
+
+def blocks(rows: int, width: int, cells: int = 4_000_000) -> list[slice]:
+    """Cut rows so that a [block, width] array holds at most about `cells` numbers."""
+    step = max(1, cells // max(1, width))
+    return [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
