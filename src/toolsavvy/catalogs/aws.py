@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -71,7 +73,8 @@ def load(
     audit = source.audit()
     by_tool = _by_tool(examples, {tool.id: tool for tool in tools}, mask_names, audit)
     if operations is not None:
-        kept = _sample([tool for tool in tools if tool.id in by_tool], operations, seed)
+        several = {tool for tool, found in by_tool.items() if len(found) > 1}
+        kept = _sample([tool for tool in tools if tool.id in by_tool], operations, several, seed)
         tools = [tool for tool in tools if tool.id in kept]
     elif with_examples_only:
         tools = [tool for tool in tools if tool.id in by_tool]
@@ -110,24 +113,30 @@ class Source:
 
     def read(self, services: Sequence[str] | None) -> tuple[list[Tool], list[Example]]:
         """Tools and examples of the services, both in the order of service and id."""
-        if not (self.parsed / "index.json").exists():
+        try:
+            return self._cached(services)
+        except (FileNotFoundError, ValueError):  # nothing there yet, or files were removed or damaged
             self.parsed.mkdir(parents=True, exist_ok=True)
             with FileLock(self.parsed / ".lock"):
-                if not (self.parsed / "index.json").exists():
-                    self._parse()
-        known = json.loads((self.parsed / "index.json").read_text(encoding="utf-8"))["services"]
+                with contextlib.suppress(FileNotFoundError, ValueError):
+                    return self._cached(services)
+                self._parse()
+            return self._cached(services)
+
+    def _cached(self, services: Sequence[str] | None) -> tuple[list[Tool], list[Example]]:
+        known = _json(self.parsed / "index.json")["services"]
         tools: list[Tool] = []
         examples: list[Example] = []
         for service in _resolve(services, known):
-            value = json.loads((self.parsed / f"{service}.json").read_text(encoding="utf-8"))
+            value = _json(self.parsed / f"{service}.json")
             tools += [Tool(**tool) for tool in value["tools"]]
             examples += [Example(**example) for example in value["examples"]]
         return tools, examples
 
     def audit(self) -> dict[str, int]:
-        """How many example files of the whole wheel were skipped, by reason."""
-        index = json.loads((self.parsed / "index.json").read_text(encoding="utf-8"))
-        return {f"skipped files: {reason}": count for reason, count in index["skipped"].items()}
+        """How many sections of the whole wheel's example files were skipped, by reason."""
+        index = _json(self.parsed / "index.json")
+        return {f"skipped examples: {reason}": count for reason, count in index["skipped"].items()}
 
     def _parse(self) -> None:
         """Read the whole wheel once; one file per service, the index last (it marks the folder as whole)."""
@@ -143,14 +152,18 @@ class Source:
             examples: dict[str, list[Example]] = defaultdict(list)
             skipped: Counter[str] = Counter()
             for member in sorted(m for m in members if "/examples/" in m and m.endswith(".rst")):
-                found, reason = aws_examples.parse_file(member, archive.read(member).decode("utf-8"), lookup)
-                skipped.update([reason] if reason else [])
+                found, odd = aws_examples.parse_file(member, archive.read(member).decode("utf-8"), lookup)
+                skipped.update(odd)
                 for example in found:
                     examples[example.tool.split(":", 1)[0]].append(example)
         for service, found in tools.items():
             value = {"tools": [asdict(t) for t in found], "examples": [asdict(e) for e in examples[service]]}
             _save(self.parsed / f"{service}.json", value)
         _save(self.parsed / "index.json", {"services": list(models), "skipped": dict(sorted(skipped.items()))})
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _save(path: Path, value: Mapping[str, object]) -> None:
@@ -162,6 +175,10 @@ def _resolve(services: Sequence[str] | None, known: Sequence[str]) -> list[str]:
     """Model folders of the wanted services, without repeats, in alphabetical order."""
     if services is None:
         return list(known)
+    if isinstance(services, str):
+        services = [services]
+    if not services:
+        raise UserError("no service is chosen", where="catalog.services", expected="AWS services, or null for all")
     folders = {cli: folder for folder, cli in CLI_NAMES.items()} | {s: s for s in known}
     for service in services:
         if service not in folders:
@@ -179,10 +196,10 @@ def _by_tool(
     for example in examples:
         title, description = example.title, example.description
         if mask_names:
+            service, command = example.id.split("#")[0].split("/", 1)
             operation = tools[example.tool].name
-            command = example.id.split("/", 1)[1].split("#")[0]
-            title = aws_examples.mask(title, command, operation)
-            description = aws_examples.mask(description, command, operation)
+            title = aws_examples.mask(title, service, command, operation)
+            description = aws_examples.mask(description, service, command, operation)
         texts = (_norm(title), _norm(description))
         repeats += texts in by_tool[example.tool]
         by_tool[example.tool].setdefault(texts, Example(example.id, example.tool, title, description))
@@ -200,8 +217,12 @@ def _order(seed: int, *parts: str) -> bytes:
     return hashlib.sha256("\0".join((str(seed), *parts)).encode()).digest()
 
 
-def _sample(tools: Sequence[Tool], count: int, seed: int) -> set[str]:
-    """Ids of `count` tools, by service in proportion (largest remainders), seeded within each."""
+def _sample(tools: Sequence[Tool], count: int, several: Collection[str], seed: int) -> set[str]:
+    """Ids of `count` tools, by service in proportion (largest remainders), seeded within each.
+
+    Up to half of a service's share goes first to the operations with several examples: only these have a further one
+    to test what was taught.
+    """
     if not 0 < count <= len(tools):
         raise UserError(
             f"{count} operations wanted, {len(tools)} of these services have examples",
@@ -218,7 +239,10 @@ def _sample(tools: Sequence[Tool], count: int, seed: int) -> set[str]:
         quota[group] += 1
     chosen: set[str] = set()
     for group, ids in groups.items():
-        chosen.update(sorted(ids, key=lambda i: _order(seed, "operation", i))[: quota[group]])
+        order = sorted(ids, key=lambda i: _order(seed, "operation", i))
+        first = [i for i in order if i in several][: quota[group] // 2]
+        rest = [i for i in order if i not in first]
+        chosen.update((first + rest)[: quota[group]])
     return chosen
 
 
@@ -320,9 +344,10 @@ class _Splitter:
             counts["texts merged"] += len(group) - 1
             counts["queries with several golds"] += len(self.golds[text]) > 1
             overlap = {r.role for r in group} - {split}
-            counts["test texts dropped, also in training"] += split in ("train", "trained_titles") and any(
-                role.startswith("test") for role in overlap
-            )
+            if split in ("train", "trained_titles"):
+                counts["test and validation texts dropped, also in training"] += bool(
+                    overlap - {"train", "trained_titles"}
+                )
             if split == "":
                 counts["texts dropped, in validation and test"] += 1
                 continue
@@ -349,7 +374,7 @@ class _Splitter:
         elif split != "train":
             tools = (self.catalog.tools[self.catalog.index[gold]] for gold in golds)
             tier = "named" if any(names_tool(row.text, tool) for tool in tools) else "unnamed"
-        return Query(f"{row.id}/{row.subset}", row.text, {gold: 1 for gold in sorted(golds)}, None, row.subset, tier)
+        return Query(f"{row.id}/{row.subset}", row.text, dict.fromkeys(sorted(golds), 1), None, row.subset, tier)
 
 
 def names_tool(text: str, tool: Tool) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from toolsavvy.catalog import Tool
+from toolsavvy.catalog import Tool, split_words
 
 CLI_NAMES = {"s3": "s3api", "codedeploy": "deploy", "config": "configservice"}
 """Services that the command line calls by another name than their model's folder."""
@@ -15,14 +17,20 @@ _FILE = re.compile(r"(?:^|/)examples/([^/]+)/(?:(.+)/)?([^/]+)\.rst$")
 _BOLD = re.compile(r"\s*\*\*(.+?)\*\*\s*$")
 _NUMBERED_OUTSIDE = re.compile(r"\s*\*\*(Example \d+:?)\*\*:?\s*(.+)$")
 _UNDERLINE = re.compile(r"([=\-~^\"'])\1{3,}\s*$")
-_COUNTED = re.compile(r"^(?:Example|Exemple|Step)\s*#?\d*\s*(?:[:.]|[-–](?=\s))\s*", re.IGNORECASE)
+_COUNTED = re.compile(r"^(?:(?:example|exemple|step)\s*#?\d*\s*(?:[:.]|-(?=\s))|\d+\.)\s*", re.IGNORECASE)
+_NO_TITLE = re.compile(r"(?:(?:example|exemple)\s*\d*|title)$", re.IGNORECASE)
 _COMMAND = re.compile(r"^\s*(?:\$\s*)?aws\s+(?:--\S+\s+\S+\s+)*([a-z0-9-]+)\s+([a-z0-9-]+)", re.MULTILINE)
 _LINK = re.compile(r"`([^`<]+?)\s*<[^`>]*>`_{0,2}")
 _NAMED_LINK = re.compile(r"`([^`]+)`_{1,2}(?!\w)")
 _LITERAL = re.compile(r"``\s*(.+?)\s*``")
 _ROLE = re.compile(r":[a-z]+:`([^`]+)`")
 _EMPHASIS = re.compile(r"(?<![\w*])\*{1,2}(?=\S)(.+?)(?<=\S)\*{1,2}(?![\w*])")
-_LABELS = re.compile(r"^(?:command|output|input|note|request|response|example|examples)\s*:*$", re.IGNORECASE)
+_LABELS = re.compile(
+    r"^\W*(?:command|output|input|note|important|warning|tip|request|response|examples?|syntax"
+    r"|(?:linux|windows|unix|macos|mac|os x)(?:,? (?:and|or) (?:linux|unix|macos|mac|os x))?)\W*$",
+    re.IGNORECASE,
+)
+_PLATFORM = re.compile(r"\s*(?:\((?:Linux|Windows)[^)]*\)\.?|(?<=\.) (?:Linux|Windows)(?: and macOS)?[.:]?)$")
 _POINTERS = re.compile(r"^(?:for (?:more|additional|further) information|see also|\.\. )", re.IGNORECASE)
 _NOUNS = r"(?:example|examples|command|commands|operation|operations|subcommand|action|API|call|calls)"
 
@@ -49,7 +57,9 @@ def key(name: str) -> str:
     return name.replace("-", "").lower()
 
 
-def parse_file(member: str, text: str, operations: Mapping[str, Mapping[str, Tool]]) -> tuple[list[Example], str]:
+def parse_file(
+    member: str, text: str, operations: Mapping[str, Mapping[str, Tool]]
+) -> tuple[list[Example], Counter[str]]:
     """Read one example file.
 
     Args:
@@ -58,32 +68,37 @@ def parse_file(member: str, text: str, operations: Mapping[str, Mapping[str, Too
         operations: CLI service name -> `key` of the operation -> tool.
 
     Returns:
-        Its examples, and the reason why there are none ('' if there are some).
+        Its examples, and how many of its sections were skipped, by reason.
     """
     match = _FILE.search(member)
     if match is None:
-        return [], "no example file"
+        return [], Counter(["help text"])
     service, inner, command = match.groups()
     if inner or command.startswith("_"):
-        return [], "waiter or help text"
+        return [], Counter(["waiter" if inner == "wait" else "help text"])
+    named = operations.get(service, {}).get(key(command))
     examples: list[Example] = []
-    unknown = False
+    skipped: Counter[str] = Counter()
     for number, (title, body) in enumerate(sections(text), start=1):
-        tool = operations.get(service, {}).get(key(command)) or _called(body, operations)
-        unknown = unknown or tool is None
+        tool = _shown(body, named, operations)
         description = _description(body)
-        if tool is not None and title and description:
+        if tool is None:
+            skipped["not an operation of the API"] += 1
+        elif not title or not description:
+            skipped["no description" if title else "no title"] += 1
+        else:
             examples.append(Example(f"{service}/{command}#{number}", tool.id, title, description))
-    if examples:
-        return examples, ""
-    return [], "not an operation of the API" if unknown else "no title or no description"
+    return examples, skipped
 
 
-def _called(body: str, operations: Mapping[str, Mapping[str, Tool]]) -> Tool | None:
-    """The operation of a section's first command: some files are misnamed or lie in the wrong folder."""
-    if match := _COMMAND.search(body):
-        return operations.get(match[1], {}).get(key(match[2]))
-    return None
+def _shown(body: str, named: Tool | None, operations: Mapping[str, Mapping[str, Tool]]) -> Tool | None:
+    """The operation that a section shows: the file's own, unless all its commands are others.
+
+    Some files are misnamed, lie in the wrong folder, or have a section on how to check the result.
+    """
+    found = [operations.get(m[1], {}).get(key(m[2])) for m in _COMMAND.finditer(body)]
+    called = [tool for tool in found if tool is not None]
+    return named if not called or named in called else called[0]
 
 
 def sections(text: str) -> Iterable[tuple[str, str]]:
@@ -122,7 +137,8 @@ def _heading(lines: list[str], i: int) -> str | None:
 
 def clean_title(title: str) -> str:
     """A title without its running number and markup."""
-    return _COUNTED.sub("", inline(title)).strip()
+    title = _COUNTED.sub("", inline(title)).strip()
+    return "" if _NO_TITLE.match(title) else title
 
 
 def inline(text: str) -> str:
@@ -131,7 +147,7 @@ def inline(text: str) -> str:
     text = _ROLE.sub(r"\1", text)
     text = _LITERAL.sub(r"\1", text)
     text = _NAMED_LINK.sub(r"\1", _LINK.sub(r"\1", text))
-    return _EMPHASIS.sub(r"\1", text).replace("\\ ", "").strip()
+    return _EMPHASIS.sub(r"\1", text).replace("\\ ", "").replace("`", "").strip()
 
 
 def _description(body: str) -> str:
@@ -151,7 +167,7 @@ def _description(body: str) -> str:
             kept.append(sentence if sentence[-1] in ".!?:;" else sentence + ".")
         if literal:
             break
-    return " ".join(kept)
+    return _PLATFORM.sub("", " ".join(kept))
 
 
 def _until_literal(lines: list[str]) -> tuple[str, bool]:
@@ -166,33 +182,50 @@ def _until_literal(lines: list[str]) -> tuple[str, bool]:
     return "\n".join(kept), False
 
 
-def mask(text: str, command: str, operation: str) -> str:
+def mask(text: str, service: str, command: str, operation: str) -> str:
     """Take the command's name out of a text, with the grammar kept.
 
     Args:
         text: one line, without markup.
-        command: name on the command line ("create-vpc").
+        service: name of the service on the command line ("ec2").
+        command: name of the example's file ("create-vpc").
         operation: name in the API ("CreateVpc").
 
     Returns:
         "The following create-vpc example creates" -> "The following example creates"; "Use create-vpc to" -> "Use
         this command to". One-word names ("publish") are verbs too, so they go only where they stand for the command.
     """
-    snake = command.replace("-", "_")
-    names = "|".join(re.escape(n) for n in dict.fromkeys((command, snake, operation)))
-    called = rf"['\"]?(?:aws\s+[a-z0-9-]+\s+)?(?<![\w-])(?:{names})(?![\w-])['\"]?"
-    if "-" not in command:
-        qualified = rf"['\"]?aws\s+[a-z0-9-]+\s+(?:{names})(?![\w-])['\"]?"
-        text = re.sub(rf"\b([Tt]he following|[Tt]he|[Tt]his)\s+{called}\s+(?={_NOUNS}\b)", r"\1 ", text)
-        return _sentence_case(re.sub(qualified, "this command", text))
-    text = re.sub(rf"{called}\s+(?={_NOUNS}\b)", "", text)
-    text = re.sub(rf"\b([Tt]he following|[Tt]he|[Tt]his|[Tt]hese)\s+{called}", r"\1 command", text)
-    text = re.sub(rf"\b([Aa])n?\s+{called}", r"\1 command", text)
-    return _sentence_case(re.sub(called, "this command", text))
+    names, verb, qualified, files = _patterns(service, command, operation)
+    text = files.sub("input", text)
+    if not names.search(text):
+        return text
+    if verb:
+        text = qualified.sub("this command", text)
+        return _mended(re.sub(rf"\b(following|the|this)\s+{names.pattern}\s+(?={_NOUNS}\b)", r"\1 ", text, flags=re.I))
+    text = re.sub(rf"{names.pattern}\s+(?={_NOUNS}\b)", "", text, flags=re.I)
+    text = re.sub(rf"\b(following|the|this|these|an?)\s+{names.pattern}", r"\1 command", text, flags=re.I)
+    return _mended(names.sub("this command", text))
 
 
-def _sentence_case(text: str) -> str:
-    """Mend what masking leaves at the start of a sentence and after an article."""
+@lru_cache(maxsize=100_000)
+def _patterns(
+    service: str, command: str, operation: str
+) -> tuple[re.Pattern[str], bool, re.Pattern[str], re.Pattern[str]]:
+    """The names with an optional service before, if they could be a plain verb, `aws service name`, and file stems."""
+    words = split_words(operation).split()
+    verb = len(words) == 1 or words[0] == "re"  # "re-encrypt" is an English verb as well
+    spelt = "[-_]?".join(map(re.escape, words))
+    # A plural, as authors write it by mistake, is the same giveaway.
+    stem = rf"(?<![\w-])(?:{re.escape(command)}|{spelt})"
+    name = rf"{stem}s?(?![\w-]|\.\w)['\"]?"
+    names = re.compile(rf"['\"]?(?:\baws\s+[a-z0-9-]+\s+|\b{re.escape(service)}\s+)?{name}", re.IGNORECASE)
+    qualified = re.compile(rf"['\"]?\baws\s+[a-z0-9-]+\s+{name}", re.IGNORECASE)
+    files = re.compile(rf"{stem}(?=\.(?:json|ya?ml|txt)\b)", re.IGNORECASE)
+    return names, verb, qualified, files
+
+
+def _mended(text: str) -> str:
+    """Mend what masking leaves after an article and at the start of a sentence."""
     text = re.sub(r"\b([Aa])n (?=(?:commands?|calls?|subcommand)\b)", r"\1 ", text)
     text = re.sub(r"\b([Aa]) (?=(?:example|operation|action|API)\b)", r"\1n ", text)
     return re.sub(r"(^|[.!?] )(this command|example|command|operation)\b", lambda m: m[1] + m[2].capitalize(), text)
