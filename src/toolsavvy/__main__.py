@@ -1,0 +1,288 @@
+"""compose -> preflight -> run -> record: the `toolsavvy` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolsavvy.errors import UserError
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from omegaconf import DictConfig
+    from rich.console import Console
+
+    from toolsavvy.config.compose import Job
+    from toolsavvy.config.schema import Config
+
+FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+_RUNS_NOTHING = ("cfg", "info", "hydra_help", "shell_completion")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: without the program's name; that of this process by default.
+
+    Returns:
+        The exit code.
+    """
+    words = list(sys.argv[1:] if argv is None else argv)
+    if {"--help", "-h"} & set(words):
+        return _help()
+    try:
+        return _command(words)
+    except UserError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        _stderr().print("interrupted")
+        return INTERRUPTED
+
+
+def _help() -> int:
+    """Answer before anything slow is imported."""
+    from toolsavvy.config.places import groups
+    from toolsavvy.help import help_text
+
+    sys.stdout.write(help_text(groups()))
+    return 0
+
+
+def _complain(error: UserError) -> int:
+    """One message for a mistake of the user's; secrets in values stay hidden."""
+    from toolsavvy.tracking.masking import mask_text
+
+    sys.stderr.write(mask_text(f"error: {error}\n"))
+    return USER_ERROR
+
+
+def _stderr() -> Console:
+    """The terminal, for what is no result."""
+    from rich.console import Console
+
+    return Console(stderr=True, highlight=False)
+
+
+def _command(words: list[str]) -> int:
+    """Parse, compose, check, and hand over to Hydra."""
+    from hydra._internal.utils import get_args_parser
+
+    from toolsavvy.config.compose import compose, compose_sweep, with_experiment
+
+    args = get_args_parser().parse_args(words)
+    overrides = with_experiment(args.overrides)
+    if any(getattr(args, name) for name in _RUNS_NOTHING):
+        if args.cfg:
+            compose(overrides, config_dir=args.config_dir)
+        return _hydra(_flags(words, args), overrides)
+    make = compose_sweep if args.multirun else lambda o, config_dir: [compose(o, config_dir=config_dir)]
+    jobs = make(overrides, config_dir=args.config_dir)
+    configs = _check(jobs)
+    if any(config.dry_run for config in configs):
+        return _show_plans(jobs, configs)
+    if args.multirun:
+        return _sweep(_flags(words, args), overrides, jobs, configs)
+    return _single(_flags(words, args), overrides, jobs[0], configs[0])
+
+
+def _flags(words: Sequence[str], args: Namespace) -> list[str]:
+    """The command line without its overrides."""
+    return [w for w in words if w not in set(args.overrides)]
+
+
+def _check(jobs: Sequence[Job]) -> list[Config]:
+    """Preflight every job before the first one starts."""
+    from toolsavvy.config.preflight import preflight
+
+    configs = []
+    for number, job in enumerate(jobs):
+        try:
+            configs.append(preflight(job))
+        except UserError as error:
+            if len(jobs) == 1:
+                raise
+            where = f"job {number} ({' '.join(job.overrides)}), {error.where}"
+            raise UserError(error.what, where=where, expected=error.expected, fix=error.fix) from error
+    return configs
+
+
+def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
+    """Let Hydra do what the flags ask for.
+
+    The process's own arguments are replaced, so that Lightning's ddp launcher starts its children with the same.
+    """
+    import hydra
+
+    from toolsavvy.config.compose import conf_dir, register
+
+    register()
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, where they are told properly
+    sys.argv[1:] = [*flags, *overrides]
+    hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(job)()
+    return 0
+
+
+def _single(flags: list[str], overrides: list[str], job_: Job, config: Config) -> int:
+    """One run; its status file says how it ended."""
+    from toolsavvy.tracking.records import read_status
+
+    folder = job_.folder
+    overrides = [*overrides, *_pin("hydra.run.dir", folder, overrides)]
+    try:
+        _hydra(flags, overrides)
+    except UserError:
+        raise
+    except Exception as error:
+        sys.stderr.write(_failure(error, ENDED[-1] if ENDED else folder))
+        return FAILED
+    place = ENDED[-1] if ENDED else folder
+    status = read_status(place)
+    _stderr().print(f"{status.status if status else 'done'}: {place}", soft_wrap=True)
+    return 0
+
+
+def _failure(error: Exception, folder: Path) -> str:
+    """Where a crashed run's traceback is."""
+    from toolsavvy.tracking.masking import mask_text
+
+    return mask_text(f"failed: {type(error).__name__}: {error}\n  traceback: {folder / 'run.log'}\n")
+
+
+def _pin(key: str, folder: Path, overrides: Sequence[str]) -> list[str]:
+    """Keep the folder that was announced, unless the user chose one."""
+    is_chosen = any(o.startswith(f"{key}=") for o in overrides)
+    return [] if is_chosen else [f"{key}='{folder}'"]
+
+
+def _sweep(flags: list[str], overrides: list[str], jobs: Sequence[Job], configs: Sequence[Config]) -> int:
+    """All jobs of a sweep, then one table of how they ended."""
+    from toolsavvy.sweeping import outcome, show_jobs, sweep_folder
+
+    _refuse_ddp(configs, overrides)
+    outputs = Path(configs[0].paths.outputs)
+    resume = any(config.resume for config in configs)
+    folder = (sweep_folder(jobs, outputs) if resume else None) or _sweep_dir(jobs[0], overrides)
+    _hydra(flags, [*overrides, *_pin("hydra.sweep.dir", folder, overrides)])
+    ended = [outcome(i, j, folder / str(i), outputs, resume=resume) for i, j in enumerate(jobs)]
+    return show_jobs(ended, _stderr())
+
+
+def _sweep_dir(first: Job, overrides: Sequence[str]) -> Path:
+    """The user's folder, or the one named after the experiment."""
+    chosen = next((o.partition("=")[2] for o in overrides if o.startswith("hydra.sweep.dir=")), None)
+    return Path(chosen.strip("'\"")).resolve() if chosen else first.folder
+
+
+def _refuse_ddp(configs: Sequence[Config], overrides: Sequence[str]) -> None:
+    """Each rank of ddp would start the whole sweep again, unless every job has processes of its own."""
+    has_launcher = any(o.lstrip("+").startswith("hydra/launcher=") for o in overrides)
+    if not has_launcher and any(c.trainer.strategy == "ddp" and c.trainer.devices != 1 for c in configs):
+        fix = "add hydra/launcher=submitit_local (pip install hydra-submitit-launcher), or run the jobs one by one"
+        raise UserError("ddp cannot run in a sweep in one process", where="trainer.strategy", expected="auto", fix=fix)
+
+
+def _show_plans(jobs: Sequence[Job], configs: Sequence[Config]) -> int:
+    """Say what would be done."""
+    from rich.console import Console
+
+    from toolsavvy.planning import show_plan
+
+    for job_, config in zip(jobs, configs, strict=True):
+        show_plan(job_, config, Console(highlight=False))
+    return 0
+
+
+ENDED: list[Path] = []
+"""Folders of the jobs that ran in this process, in order."""
+
+
+def job(cfg: DictConfig) -> None:
+    """What Hydra calls for every job: typed config, folder, run, method.
+
+    In a sweep nothing is raised, so that every launcher goes on with the next job; status.json tells how it ended.
+    """
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.types import RunMode
+
+    from toolsavvy.config.compose import typed
+
+    settings = HydraConfig.get()
+    is_sweep = settings.mode == RunMode.MULTIRUN
+    config = typed(cfg)
+    run = _make_run(config, cfg, settings)
+    if run is None:
+        return
+    ENDED.append(run.dir)
+    try:
+        with run:
+            _seed(config)
+            _method(config)(config, run)
+    except Exception as error:
+        if not is_sweep:
+            raise
+        sys.stderr.write(_failure(error, run.dir))
+
+
+def _method(config: Config) -> Any:
+    """The function that does the work."""
+    from toolsavvy.config.preflight import locate
+
+    return locate(config.method._target_, "method._target_")
+
+
+def _make_run(config: Config, cfg: DictConfig, settings: Any) -> Any:
+    """The run in its own folder, or in that of the earlier run it continues; None when there is nothing to do."""
+    from toolsavvy.tracking import Run, config_hash
+    from toolsavvy.tracking.records import Status, find_run, is_alive, read_status, write_status
+    from toolsavvy.tracking.run import identify
+
+    folder = Path(settings.runtime.output_dir)
+    identity = identify(settings, cfg)
+    if config.on_error == "stop" and identity.number is not None and _has_failed_job(folder.parent):
+        write_status(folder, Status("skipped", error="an earlier job failed (on_error=stop)"))
+        return None
+    earlier = find_run(Path(config.paths.outputs), config_hash(cfg)) if config.resume else None
+    if earlier is not None:
+        status = read_status(earlier)
+        if folder.resolve() != earlier.resolve() and not any(folder.iterdir()):
+            folder.rmdir()
+        if status is not None and status.status == "done":
+            ENDED.append(earlier)
+            return None
+        if status is not None and is_alive(status):
+            raise UserError("this run is still going on", where=str(earlier), fix="wait for it, or end it first")
+        folder = earlier
+    return Run(config, cfg, folder, identity)
+
+
+def _has_failed_job(sweep: Path) -> bool:
+    """Whether any job of a sweep has failed so far."""
+    from toolsavvy.tracking import read_status
+
+    found = (read_status(p) for p in sweep.iterdir() if p.is_dir())
+    return any(s is not None and s.status == "failed" for s in found)
+
+
+def _seed(config: Config) -> None:
+    """Seed Python, and numpy and torch where the method uses them."""
+    import random
+
+    random.seed(config.seed)
+    if not config.method.uses:
+        return
+    import numpy as np
+    import torch
+
+    np.random.seed(config.seed)  # noqa: NPY002 - libraries that use the global generator
+    torch.manual_seed(config.seed)
+    if config.trainer.threads is not None:
+        torch.set_num_threads(config.trainer.threads)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

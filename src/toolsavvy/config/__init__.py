@@ -1,0 +1,1 @@
+"""Configuration: schemas, composition, and the checks before anything starts."""

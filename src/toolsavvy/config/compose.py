@@ -1,0 +1,185 @@
+"""Composes configurations and builds objects from them; with `__main__` the only user of Hydra."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.config_store import ConfigStore
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import InstantiationException
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from toolsavvy.config import schema
+from toolsavvy.config.explain import explain
+from toolsavvy.config.places import conf_dir, groups
+from toolsavvy.errors import UserError
+
+DEFAULT_EXPERIMENT = "quickstart"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One composed job before it runs.
+
+    Args:
+        config: without Hydra's own node, interpolations not yet resolved.
+        choices: group -> chosen option(s), as typed or by default.
+        overrides: the command line of this job.
+        folder: where Hydra would put it: the run's folder, or the sweep's.
+    """
+
+    config: DictConfig
+    choices: dict[str, str]
+    overrides: tuple[str, ...]
+    folder: Path
+
+
+@cache
+def register() -> None:
+    """Make the schemas and resolvers known; safe to call again."""
+    store = ConfigStore.instance()
+    store.store(name="schema", node=schema.Config)
+    for name, node in schema.METHODS.items():
+        store.store(group="schema/method", name=name, node=node)
+    OmegaConf.register_new_resolver("run_name", _run_name, replace=True)
+    # Cached: one token per composed run, carried over to the jobs of a sweep.
+    OmegaConf.register_new_resolver("run_token", lambda: secrets.token_hex(3), use_cache=True, replace=True)
+
+
+def _run_name(*, _root_: DictConfig) -> str:
+    """The experiment, or else the method: the first folder below outputs/."""
+    choices = OmegaConf.select(_root_, "hydra.runtime.choices") or {}
+    experiment = choices.get("experiment")
+    return str(experiment if experiment not in (None, "null") else choices.get("method", "run")).replace("/", "-")
+
+
+def key_of(override: str) -> str:
+    """The group or key that an override names: '+a/b@c=d' -> 'a/b'."""
+    return override.lstrip("+~").split("=", 1)[0].split("@", 1)[0]
+
+
+def with_experiment(overrides: Sequence[str]) -> list[str]:
+    """Choose the quickstart unless an override names a group; Hydra's own groups (launchers) do not count."""
+    named = {key_of(o) for o in overrides} & set(groups()) - {"hydra"}
+    return list(overrides) if named else [*overrides, f"experiment={DEFAULT_EXPERIMENT}"]
+
+
+@contextmanager
+def _hydra(config_dir: str | None) -> Iterator[None]:
+    """Hydra's global state for the time of a composition, restored afterwards."""
+    register()
+    before = GlobalHydra.instance().hydra
+    with hydra.initialize_config_dir(str(conf_dir()), version_base="1.3", job_name="toolsavvy"):
+        if config_dir is not None:
+            _add_config_dir(config_dir)
+        yield
+    GlobalHydra.instance().hydra = before
+
+
+def _add_config_dir(config_dir: str) -> None:
+    """Put a user's folder of options before the structured schemas, as Hydra's --config-dir does."""
+    folder = Path(config_dir).resolve()
+    if not folder.is_dir():
+        raise UserError(f"no folder {config_dir}", where="--config-dir", expected="a folder of YAML files")
+    GlobalHydra.instance().config_loader().get_search_path().prepend("command-line", f"file://{folder}")
+
+
+def compose(overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Job:
+    """Compose one job.
+
+    Args:
+        overrides: Hydra's grammar, without sweeps; nothing is added to them.
+        config_dir: a further folder of options.
+
+    Raises:
+        UserError: a group, option or key does not exist, or a value has the wrong type.
+    """
+    try:
+        with _hydra(config_dir):
+            return _compose(list(overrides))
+    except UserError:
+        raise
+    except Exception as error:
+        raise explain(error, overrides, groups(), conf_dir()) from error
+
+
+def _compose(overrides: list[str]) -> Job:
+    """Compose and split Hydra's node off."""
+    cfg = hydra.compose("config", overrides, return_hydra_config=True)
+    choices = {k: str(v) for k, v in cfg.hydra.runtime.choices.items() if not k.startswith(("hydra/", "schema"))}
+    # Hydra does not record lists that were left at their defaults.
+    choices |= {group: ",".join(sorted(cfg.get(group) or ())) for group in ("retriever", "suite")}
+    folder = Path(str(cfg.hydra.run.dir)).resolve()
+    with open_dict(cfg):
+        del cfg["hydra"]
+    return Job(cfg, choices, tuple(overrides), folder)
+
+
+def compose_sweep(overrides: Sequence[str], *, config_dir: str | None = None) -> list[Job]:
+    """Compose every job of a sweep, in the order in which the basic sweeper starts them.
+
+    Raises:
+        UserError: as `compose`, for the first job it holds for.
+    """
+    try:
+        with _hydra(config_dir):
+            return [_compose(job) for job in _split(list(overrides))]
+    except UserError:
+        raise
+    except Exception as error:
+        raise explain(error, overrides, groups(), conf_dir()) from error
+
+
+def _split(overrides: list[str]) -> list[list[str]]:
+    """One list of overrides per job; `hydra.sweeper.params` of a sweep file count too."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    fixed = [o.input_line for o in parser.parse_overrides(overrides) if not o.is_sweep_override()]
+    cfg = hydra.compose("config", [str(o) for o in fixed], return_hydra_config=True)
+    params = OmegaConf.select(cfg, "hydra.sweeper.params") or {}
+    lines = [f"{key}={value}" for key, value in params.items()] + overrides
+    return BasicSweeper.split_arguments(parser.parse_overrides(lines), None)[0]
+
+
+def typed(cfg: DictConfig) -> schema.Config:
+    """Resolve every interpolation and turn the config into dataclasses.
+
+    Raises:
+        UserError: a value is missing, out of range, or refers to something that does not exist.
+    """
+    try:
+        OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+        config = OmegaConf.to_object(cfg)
+    except UserError:
+        raise
+    except Exception as error:
+        raise explain(error, (), groups(), conf_dir()) from error
+    assert isinstance(config, schema.Config)
+    return config
+
+
+def build(node: Any, *args: Any, **kwargs: Any) -> Any:
+    """Build the object that a node's `_target_` names; `kwargs` add to or replace its keys.
+
+    Raises:
+        UserError: the target raised it; Hydra's wrapping is taken off.
+    """
+    try:
+        return instantiate(node, *args, _convert_="all", **kwargs)
+    except InstantiationException as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, UserError):
+                raise cause from error
+            cause = cause.__cause__
+        raise

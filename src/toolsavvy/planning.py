@@ -1,0 +1,52 @@
+"""What `dry_run=true` prints: the run as it would be, and the training tokens it would take."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from toolsavvy.config.compose import Job
+from toolsavvy.config.schema import Config, Plan
+
+
+def make_plan(config: Config) -> Plan:
+    """Ask the method (`plan(cfg) -> Plan` beside its `run`); a method without one has an empty plan."""
+    module = importlib.import_module(config.method._target_.rpartition(".")[0])
+    planner: Callable[[Config], Plan] | None = getattr(module, "plan", None)
+    return planner(config) if planner is not None else Plan()
+
+
+def show_plan(job: Job, config: Config, console: Console) -> None:
+    """Print one job's plan."""
+    plan = make_plan(config)
+    choices = job.choices
+    table = Table(title="dry run: everything was checked, nothing is done", show_header=False, title_justify="left")
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name in (
+        "experiment",
+        "method",
+        "catalog",
+        "model",
+        "encoder",
+        "tuning",
+        "indexing",
+        "memorization",
+        "trainer",
+    ):
+        if name == "experiment" and choices.get(name, "None") == "None":
+            continue
+        table.add_row(name, choices.get(name, ""))
+    table.add_row("seed", str(config.seed))
+    table.add_row("stages", "\n".join(plan.stages) or ", ".join(config.stages))
+    table.add_row("systems", ", ".join(plan.systems or tuple(config.retriever)))
+    table.add_row("suites", ", ".join(plan.suites or tuple(config.suite)))
+    tokens = plan.training_tokens
+    table.add_row("training tokens", "none or unknown" if tokens is None else f"about {tokens:,}")
+    table.add_row("output folder", str(job.folder))
+    for note in plan.notes:
+        table.add_row("note", note)
+    console.print(table)

@@ -1,0 +1,198 @@
+"""The files of a run folder: how they are written, and how they are found again."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import os
+import platform
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from omegaconf import DictConfig, OmegaConf, open_dict
+
+from toolsavvy import __version__
+
+State = Literal["running", "done", "failed", "skipped"]
+NOT_RESULTS = ("paths", "dry_run", "resume", "on_error", "show", "upload", "logger", "predictions")
+"""Keys that don't change a run's numbers, and so don't belong to its identity."""
+PACKAGES = ("torch", "transformers", "peft", "sentence-transformers", "pytorch-lightning", "torchmetrics")
+PACKAGES += ("numpy", "faiss-cpu", "bm25s", "hydra-core", "omegaconf", "wandb")
+
+
+@dataclass(frozen=True)
+class Status:
+    """What status.json says.
+
+    Args:
+        status: running, done, failed or skipped.
+        error: one line for a failed job.
+        pid: of the process that wrote it.
+        host: of that process.
+        started: start time of that process (seconds), since process ids are used again.
+        wall_seconds: of the whole job, once it has ended.
+    """
+
+    status: State
+    error: str | None = None
+    pid: int = 0
+    host: str = ""
+    started: float = 0.0
+    wall_seconds: float | None = None
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old or the new one, never a half."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write readable JSON, atomically."""
+    write_atomic(path, json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def append_lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
+    """Append JSON lines with one write; a torn last line that a killed run left is cut off first."""
+    if not records:
+        return
+    drop_torn_line(path)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    try:
+        os.write(handle, to_lines(records).encode())
+    finally:
+        os.close(handle)
+
+
+def to_lines(records: Sequence[Mapping[str, Any]]) -> str:
+    """JSON lines, one a record."""
+    return "".join(json.dumps(r, ensure_ascii=False, default=_number) + "\n" for r in records)
+
+
+def _number(value: Any) -> Any:
+    """Numpy's scalars as Python's; anything else as text."""
+    return value.item() if hasattr(value, "item") else str(value)
+
+
+def drop_torn_line(path: Path) -> None:
+    """Cut a file back to its last line end."""
+    if not path.exists():
+        return
+    content = path.read_bytes()
+    if content and not content.endswith(b"\n"):
+        with path.open("rb+") as file:
+            file.truncate(content.rfind(b"\n") + 1)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """JSON lines; a torn last line is left out, and a missing file is empty."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines() if line.strip()]
+
+
+def read_status(folder: Path) -> Status | None:
+    """The status of a run folder, None where there is none (or it cannot be read)."""
+    try:
+        return Status(**json.loads((folder / "status.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write_status(folder: Path, status: Status) -> None:
+    """Write status.json atomically."""
+    write_json(folder / "status.json", asdict(status))
+
+
+def is_alive(status: Status) -> bool:
+    """Whether the process that wrote a status still runs; one on another host is taken to be alive."""
+    import psutil
+
+    if status.status != "running":
+        return False
+    if status.host != socket.gethostname():
+        return True
+    try:
+        return abs(psutil.Process(status.pid).create_time() - status.started) < 1.0
+    except psutil.Error:
+        return False
+
+
+def config_hash(cfg: DictConfig) -> str:
+    """Twelve hex digits over everything resolved that can change a number."""
+    plain = OmegaConf.to_container(_identity(cfg), resolve=True, throw_on_missing=False)
+    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def cell_hash(cfg: DictConfig) -> str:
+    """`config_hash` without the seed, also where other keys refer to it: runs of one cell are averaged."""
+    without = copy.deepcopy(cfg)
+    without.seed = 0
+    return config_hash(without)
+
+
+def _identity(cfg: DictConfig) -> DictConfig:
+    """The config without the keys that do not matter to results; what refers to them is resolved before."""
+    identity = OmegaConf.create(copy.deepcopy(cfg))
+    OmegaConf.resolve(identity)
+    OmegaConf.set_readonly(identity, False)
+    with open_dict(identity):
+        for key in NOT_RESULTS:
+            identity.pop(key, None)
+    return identity
+
+
+def run_folders(outputs: Path) -> Iterator[Path]:
+    """Every run folder below outputs/, jobs of sweeps included."""
+    for depth in ("*/*/run.json", "*/*/*/run.json"):
+        yield from (p.parent for p in sorted(outputs.glob(depth)))
+
+
+def find_run(outputs: Path, wanted: str) -> Path | None:
+    """The folder of an earlier run with this config hash: a finished one if there is one, else the newest."""
+    found: list[tuple[bool, float, Path]] = []
+    for folder in run_folders(outputs):
+        try:
+            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        status = read_status(folder)
+        if record.get("config_hash") == wanted and status is not None and status.status != "skipped":
+            found.append((status.status == "done", (folder / "run.json").stat().st_mtime, folder))
+    return max(found)[2] if found else None
+
+
+def versions() -> dict[str, str]:
+    """Python and the packages that numbers depend on."""
+    known = {"toolsavvy": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            known[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    return known
+
+
+def git_state(folder: Path | None = None) -> dict[str, Any]:
+    """Commit of this source tree and whether it was changed since; empty outside a checkout."""
+    where = folder or Path(__file__).parent
+
+    def ask(*args: str) -> str:
+        done = subprocess.run(["git", "-C", str(where), *args], capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        return {"commit": ask("rev-parse", "HEAD"), "dirty": bool(ask("status", "--porcelain", "--untracked-files=no"))}
+    except (OSError, subprocess.SubprocessError):
+        return {}

@@ -1,0 +1,330 @@
+"""A run from its first to its last moment: folder, records, log, W&B; whatever happens in between."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from toolsavvy.config.schema import Config
+from toolsavvy.errors import UserError
+from toolsavvy.tracking import memory
+from toolsavvy.tracking.loggers import CsvLogger, Logger, NoLogger, WandbLogger
+from toolsavvy.tracking.masking import MaskingFormatter, mask, mask_override, mask_text
+from toolsavvy.tracking.records import (
+    Status,
+    append_lines,
+    cell_hash,
+    config_hash,
+    git_state,
+    read_lines,
+    to_lines,
+    versions,
+    write_atomic,
+    write_json,
+    write_status,
+)
+
+log = logging.getLogger("toolsavvy")
+HEADLINE = ("", "all")
+"""Slices whose numbers stand under the suite's own name in W&B; others are `<suite>:<slice>`."""
+RESULT_COLUMNS = ("system", "suite", "slice", "metric", "k", "value", "low", "high", "n")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a run is called.
+
+    Args:
+        choices: group -> chosen option(s).
+        overrides: the command line of this job.
+        group: sweep id or experiment.
+        number: of the job in its sweep, None for a single run.
+    """
+
+    choices: Mapping[str, str]
+    overrides: tuple[str, ...]
+    group: str
+    number: int | None = None
+
+
+def identify(settings: Any, cfg: DictConfig) -> Identity:
+    """Read names from Hydra's settings of the running job; a sweep is the W&B group of its jobs."""
+    choices = {k: str(v) for k, v in settings.runtime.choices.items() if not k.startswith(("hydra/", "schema"))}
+    choices |= {group: ",".join(sorted(cfg.get(group) or ())) for group in ("retriever", "suite")}
+    overrides = tuple(str(o) for o in settings.overrides.task)
+    experiment = choices.get("experiment", "None")
+    number = settings.job.get("num") if not OmegaConf.is_missing(settings.job, "num") else None
+    alone = experiment if experiment != "None" else choices.get("method", "run")
+    group = Path(str(settings.sweep.dir)).name if number is not None else alone
+    return Identity(choices, overrides, group, number)
+
+
+class Run:
+    """Context manager around one job.
+
+    Everything is written below `dir`. Leaving the block normally means done; any exception, Ctrl-C and SIGTERM mean
+    failed, with the traceback in run.log. On ranks other than 0 of a distributed run nothing is written.
+
+    Args:
+        config: the typed config.
+        cfg: the same as composed, for config.yaml and the hashes.
+        folder: of the run; made if missing.
+        identity: names for W&B and run.json.
+    """
+
+    def __init__(self, config: Config, cfg: DictConfig, folder: Path, identity: Identity) -> None:
+        """Write nothing yet."""
+        self.dir = folder
+        self.config = config
+        self.identity = identity
+        self.seed = config.seed
+        self.config_hash, self.cell = config_hash(cfg), cell_hash(cfg)
+        self.is_writer = int(os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or 0) == 0
+        self._plain = mask(OmegaConf.to_container(cfg, resolve=True))
+        self._record: dict[str, Any] = {}
+        self._stages: dict[str, float] = {}
+        self._logger: Logger = NoLogger()
+        self._handler: logging.Handler | None = None
+        self._signal: Any = None
+        self._start = time.monotonic()
+        self._status = Status("running")
+
+    def __enter__(self) -> Run:
+        """Make the folder, say that the job runs, start the log and the logger."""
+        self._start = time.monotonic()
+        if not self.is_writer:
+            return self
+        self.dir.mkdir(parents=True, exist_ok=True)
+        self._status = Status("running", pid=os.getpid(), host=socket.gethostname(), started=_process_start())
+        write_status(self.dir, self._status)
+        self._open_log()
+        self._catch_sigterm()
+        memory.reset_peak()
+        try:
+            self._write_start()
+            self._logger = self._make_logger()
+        except BaseException as error:
+            self.__exit__(type(error), error, error.__traceback__)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Write how it ended; a failing logger must not hide the run's own error."""
+        if not self.is_writer:
+            return
+        if error is not None:
+            log.error("failed", exc_info=(type(error), error, trace))
+        wall = round(time.monotonic() - self._start, 3)
+        try:
+            self._logger.summary({"wall_seconds": wall, "peak_memory": memory.peak()})
+            self._send_results()
+            if error is None and self.config.upload:
+                self._upload()
+        except Exception:
+            log.exception("the logger failed")
+        finally:
+            self._close(error, wall)
+
+    def _close(self, error: BaseException | None, wall: float) -> None:
+        """Records first, then the logger, then what was borrowed from the process."""
+        try:
+            self.note(wall_seconds=wall, stages=self._stages, peak_memory=memory.peak())
+            message = None if error is None else mask_text(_one_line(error))
+            self._status = replace(self._status, status="failed" if error else "done", error=message, wall_seconds=wall)
+            write_status(self.dir, self._status)
+        finally:
+            try:
+                self._logger.finish(exit_code=1 if error is not None else 0)
+            except Exception:
+                log.exception("the logger failed to finish")
+            self._close_log()
+            if self._signal is not None:
+                signal.signal(signal.SIGTERM, self._signal)
+
+    def _write_start(self) -> None:
+        """config.yaml and run.json."""
+        write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(self._plain)))
+        self.note(
+            overrides=[mask_override(o) for o in self.identity.overrides],
+            choices=dict(self.identity.choices),
+            config_hash=self.config_hash,
+            cell=self.cell,
+            seed=self.seed,
+            group=self.identity.group,
+            job=self.identity.number,
+            versions=versions(),
+            git=git_state(),
+            catalog_fingerprint=None,
+        )
+
+    def note(self, **facts: Any) -> None:
+        """Add facts to run.json (a catalog's fingerprint and audit, tokens per second, ...)."""
+        self._record.update(mask(facts))
+        if self.is_writer:
+            write_json(self.dir / "run.json", self._record)
+
+    @property
+    def checkpoints(self) -> Path:
+        """Folder of what a resumed run continues from."""
+        return self._folder("checkpoints")
+
+    @property
+    def predictions(self) -> Path:
+        """Folder of predictions and TREC files."""
+        return self._folder("predictions")
+
+    @property
+    def model_dir(self) -> Path:
+        """Folder of the trained model, reloadable with `from_pretrained`."""
+        return self._folder("model")
+
+    def _folder(self, name: str) -> Path:
+        """A folder of the run, made when first asked for."""
+        path = self.dir / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage; its wall seconds reach run.json as soon as it ends, also when it fails."""
+        log.info("%s", name)
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._stages[name] = round(self._stages.get(name, 0.0) + time.monotonic() - start, 3)
+            self.note(stages=self._stages)
+
+    def record(self, results: Iterable[Any]) -> None:
+        """Append results (dataclasses with the fields of `RESULT_COLUMNS`) to results.jsonl and tell the logger.
+
+        Numbers that a resumed run already wrote are not written twice: the last record of a key counts.
+        """
+        rows = [{c: getattr(r, c) for c in RESULT_COLUMNS} for r in results]
+        if not self.is_writer or not rows:
+            return
+        path = self.dir / "results.jsonl"
+        old = read_lines(path)
+        keys = {_key(r) for r in rows}
+        kept = [r for r in old if _key(r) not in keys]
+        if len(kept) < len(old):
+            write_atomic(path, to_lines([*kept, *rows]))
+        else:
+            append_lines(path, rows)
+        self._logger.summary({summary_key(r): r["value"] for r in rows})
+
+    def results(self) -> list[dict[str, Any]]:
+        """What results.jsonl holds so far."""
+        return read_lines(self.dir / "results.jsonl")
+
+    def log(self, metrics: Mapping[str, float], step: int | None = None) -> None:
+        """A point of the learning curves."""
+        if self.is_writer:
+            self._logger.log({k: float(v) for k, v in metrics.items()}, step)
+
+    def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """A table for the logger; results get theirs when the run ends."""
+        if self.is_writer:
+            self._logger.table(name, columns, rows)
+
+    def _make_logger(self) -> Logger:
+        """The logger that the config asks for."""
+        if self.config.logger.name == "none":
+            return NoLogger()
+        if self.config.logger.name == "csv":
+            return CsvLogger(self.dir)
+        choices, method = self.identity.choices, self.identity.choices.get("method", "run")
+        parts = (method, choices.get("model"), choices.get("catalog"), choices.get("tuning"), f"seed{self.seed}")
+        experiment = choices.get("experiment", "None")
+        logger = WandbLogger(
+            self.config.logger,
+            self.dir,
+            {**self._plain, "choices": dict(choices), "cell": self.cell, "config_hash": self.config_hash},
+            group=self.identity.group,
+            job_type=method,
+            name="-".join(str(p) for p in parts if p),
+            tags=[*sorted({experiment} - {"None"}), str(choices.get("catalog", "")), *self.config.logger.tags],
+        )
+        self.note(wandb={"id": logger.id, "mode": logger.mode})
+        return logger
+
+    def _send_results(self) -> None:
+        """All results as one table."""
+        rows = self.results()
+        if rows:
+            self.table("results", RESULT_COLUMNS, [[r.get(c) for c in RESULT_COLUMNS] for r in rows])
+
+    def _upload(self) -> None:
+        """Store model/ and predictions/ as artifacts."""
+        for kind in ("model", "predictions"):
+            if (self.dir / kind).is_dir():
+                self._logger.upload(self.dir / kind, kind)
+
+    def _open_log(self) -> None:
+        """Everything that is logged goes into run.log; warnings of the package reach the terminal too."""
+        handler = logging.FileHandler(self.dir / "run.log", encoding="utf-8")
+        handler.setFormatter(MaskingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+        self._handler = handler
+        logging.getLogger().addHandler(handler)
+        log.setLevel(logging.INFO)
+
+    def _close_log(self) -> None:
+        """Give the root logger back."""
+        if self._handler is not None:
+            logging.getLogger().removeHandler(self._handler)
+            self._handler.close()
+            self._handler = None
+
+    def _catch_sigterm(self) -> None:
+        """A scheduler's SIGTERM ends the run as failed, with its records written."""
+        if threading.current_thread() is threading.main_thread():
+            self._signal = signal.signal(signal.SIGTERM, _terminate)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Turn the signal into an exception that unwinds the run."""
+    sys.exit(128 + number)
+
+
+def _process_start() -> float:
+    """When this process started: with its id it names a process."""
+    import psutil
+
+    return psutil.Process().create_time()
+
+
+def _one_line(error: BaseException) -> str:
+    """Type and message of an error for status.json and tables."""
+    if isinstance(error, UserError):
+        return str(error).replace("\n", ";")
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What makes a number unique within a run."""
+    return tuple(row.get(c) for c in ("system", "suite", "slice", "metric", "k"))
+
+
+def summary_key(row: Mapping[str, Any]) -> str:
+    """`<suite>/<system>/<metric>@<k>`, and `<suite>:<slice>/...` for slices that are not the headline."""
+    part = row["slice"]
+    suite = row["suite"] if part is None or part in HEADLINE else f"{row['suite']}:{part}"
+    depth = "" if row["k"] is None else f"@{row['k']}"
+    return f"{suite}/{row['system']}/{row['metric']}{depth}"
