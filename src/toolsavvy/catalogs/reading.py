@@ -1,0 +1,272 @@
+"""Readers that know where every value came from, so that a fault is reported with file, line and field."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from toolsavvy.errors import UserError, did_you_mean
+
+_KINDS = {dict: "an object", list: "a list", str: "text", bool: "true/false", int: "a number", float: "a number"}
+_MISSING = object()
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One object of a source file and where it stands.
+
+    Args:
+        value: the parsed object.
+        place: "tools.jsonl, line 3" or "spec.json, record 2".
+    """
+
+    value: Mapping[str, Any]
+    place: str
+
+    def where(self, field: str) -> str:
+        """Place and field, as errors spell it."""
+        return f"{self.place}, field {field!r}"
+
+    def wrong(self, field: str, what: str, expected: str, fix: str = "") -> UserError:
+        """An error about one field of this record."""
+        return UserError(what, where=self.where(field), expected=expected, fix=fix)
+
+    def get(self, field: str, kind: type | tuple[type, ...], default: Any = _MISSING) -> Any:
+        """A field of a given type; null counts as absent.
+
+        Raises:
+            UserError: the field is absent and has no default, or has another type.
+        """
+        value = self.value.get(field)
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        if value is None:
+            if default is not _MISSING:
+                return default
+            near = did_you_mean(field, self.value) if field not in self.value else ""
+            hint = near if near.startswith("did you mean") else f"add {field!r} to this record"
+            raise self.wrong(field, "the field is missing", " or ".join(kind_name(k) for k in kinds), hint)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            expected = " or ".join(kind_name(k) for k in kinds)
+            fix = f'write "{value}" with quotes' if str in kinds and isinstance(value, int | float) else ""
+            raise self.wrong(field, f"{kind_name(type(value))} ({shorten(value)})", expected, fix)
+        return value
+
+    def text(self, field: str, default: str | None = "") -> str:
+        """A text field, verbatim; `default=None` means that it must be there and not be blank."""
+        if default is not None:
+            return self.get(field, str, default)
+        value = self.get(field, str)
+        if not value.strip():
+            raise self.wrong(field, "the text is empty", "text with at least one letter", f"fill in {field!r}")
+        return value
+
+
+def kind_name(kind: type) -> str:
+    """What a person calls a JSON type."""
+    return "nothing (null)" if kind is type(None) else _KINDS.get(kind, kind.__name__)
+
+
+def shorten(value: Any, limit: int = 60) -> str:
+    """A value for an error message: one line, no control characters, bounded."""
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def existing(path: str | Path | None, what: str = "the catalog's file or folder", key: str = "catalog.path") -> Path:
+    """The path, if something is there.
+
+    Raises:
+        UserError: no path was given, or nothing is there.
+    """
+    if path is None or not str(path).strip():
+        raise UserError(f"{key} is not set", where=key, expected=what, fix=f"add {key}=/where/it/is")
+    found = Path(path).expanduser()
+    if not found.exists():
+        near = did_you_mean(found.name, [p.name for p in found.parent.iterdir()]) if found.parent.is_dir() else ""
+        fix = f"set {key}=… to {what}" + (f"; {near}" if near.startswith("did you mean") else "")
+        raise UserError(f"no such file or folder: {found}", where=key, expected=what, fix=fix)
+    return found
+
+
+def member(folder: Path, name: str, key: str = "catalog.path") -> Path:
+    """A file that a source's folder must hold.
+
+    Raises:
+        UserError: `folder` is a file, or lacks it.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder} is a file", where=key, expected=f"a folder that holds {name}", fix=f"set {key}=…")
+    if not (folder / name).exists():
+        raise UserError(
+            f"{folder} has no {name}", where=key, expected=f"a folder that holds {name}", fix=f"set {key}=…"
+        )
+    return folder / name
+
+
+def read_text(path: Path) -> str:
+    """A file as text: UTF-8, a byte order mark is dropped, line ends are kept.
+
+    Raises:
+        UserError: it can't be read, is not UTF-8 (with line and byte), or is empty.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as fault:
+        raise UserError(f"can't be read ({fault.strerror})", where=str(path), expected="a readable file") from fault
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        start = fault.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        line = data.count(b"\n", 0, start) + 1
+        raise UserError(
+            f"byte 0x{data[start]:02x} at offset {start} is not UTF-8",
+            where=f"{path}, line {line}",
+            expected="UTF-8 text",
+            fix=f"convert it: iconv -f LATIN1 -t UTF-8 {path.name} > fixed",
+        ) from fault
+    if not text.strip():
+        raise UserError(
+            "the file is empty", where=str(path), expected="at least one record", fix="check how it was made"
+        )
+    return text
+
+
+def read_jsonl(path: Path) -> Iterator[Record]:
+    """One record a line; blank lines are skipped, CRLF and a byte order mark accepted.
+
+    Raises:
+        UserError: a line is not JSON, or not an object.
+    """
+    # Not str.splitlines: it would also cut at U+2028 and the like, which JSON allows inside strings.
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        if line.strip():
+            place = f"{path}, line {number}"
+            yield as_record(_parse(line, place), place)
+
+
+def read_json(path: Path) -> Any:
+    """A whole JSON file; one that holds an object a line (BFCL names those .json) comes back as a list.
+
+    Raises:
+        UserError: it is not JSON, with line and column.
+    """
+    text = read_text(path)
+    try:
+        return _checked(json.loads(text), text, str(path))
+    except json.JSONDecodeError as fault:
+        lines = [line for line in text.split("\n") if line.strip()]
+        if fault.msg == "Extra data" and len(lines) > 1 and lines[0].strip().endswith("}"):
+            return [record.value for record in read_jsonl(path)]
+        raise _broken(fault, f"{path}, line {fault.lineno}") from fault
+    except RecursionError as fault:
+        raise UserError("nested too deeply", where=str(path), expected="JSON of ordinary depth") from fault
+
+
+def read_records(path: Path) -> Iterator[Record]:
+    """The objects of a JSON array.
+
+    Raises:
+        UserError: the file is not an array of objects, or is an empty one.
+    """
+    for number, value in enumerate(as_list(read_json(path), str(path)), start=1):
+        place = f"{path}, record {number}"
+        yield as_record(value, place)
+
+
+def read_rows(path: Path, columns: Sequence[str], *, delimiter: str = ",", header: bool = True) -> Iterator[Record]:
+    """The rows of a CSV or TSV file as records; `header=False` names the columns by `columns`.
+
+    Raises:
+        UserError: a column is missing, or a row is of another length.
+    """
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
+    names = list(columns) if not header else next(reader)
+    if header and not set(columns) <= set(names):
+        expected = delimiter.join(columns).replace("\t", "<tab>")
+        raise UserError(f"the header is {shorten(names)}", where=f"{path}, line 1", expected=expected)
+    before = reader.line_num
+    for row in reader:
+        place, before = f"{path}, line {before + 1}", reader.line_num
+        if not row:
+            continue
+        if len(row) != len(names):
+            raise UserError(f"{len(row)} columns", where=place, expected=f"{len(names)}: {', '.join(names)}")
+        yield Record(dict(zip(names, row, strict=True)), place)
+
+
+def as_list(value: Any, place: str, what: str = "a list of objects") -> list[Any]:
+    """A list with something in it.
+
+    Raises:
+        UserError: it is something else, or empty.
+    """
+    if not isinstance(value, list):
+        raise UserError(f"{kind_name(type(value))} ({shorten(value)})", where=place, expected=what)
+    if not value:
+        raise UserError("the list is empty", where=place, expected="at least one record")
+    return value
+
+
+def as_record(value: Any, place: str) -> Record:
+    """An object with its place.
+
+    Raises:
+        UserError: it is not an object.
+    """
+    if not isinstance(value, dict):
+        raise UserError(f"{kind_name(type(value))} ({shorten(value)})", where=place, expected="an object {…}")
+    return Record(value, place)
+
+
+def files(path: Path, *patterns: str, key: str = "catalog.path") -> list[Path]:
+    """The file itself, or a folder's files of these patterns, sorted.
+
+    Raises:
+        UserError: the folder holds none.
+    """
+    if path.is_file():
+        return [path]
+    found = sorted({p for pattern in patterns for p in path.glob(pattern) if p.is_file()})
+    if not found:
+        raise UserError(f"{path} holds no such file", where=key, expected=" or ".join(patterns), fix=f"set {key}=…")
+    return found
+
+
+def _parse(text: str, place: str) -> Any:
+    """JSON of one line, with its place in any error."""
+    try:
+        return _checked(json.loads(text), text, place)
+    except json.JSONDecodeError as fault:
+        raise _broken(fault, place) from fault
+    except RecursionError as fault:
+        raise UserError("nested too deeply", where=place, expected="JSON of ordinary depth") from fault
+
+
+def _checked(value: Any, text: str, place: str) -> Any:
+    """The value, unless an escape left half a character in it, which no file or model could take."""
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as fault:
+            half = ascii(fault.object[fault.start : fault.end])
+            raise UserError(f"half of a surrogate pair ({half})", where=place, expected="whole characters") from fault
+    return value
+
+
+def _broken(fault: json.JSONDecodeError, place: str) -> UserError:
+    """A JSON error in our own form."""
+    shown = shorten(fault.doc.split("\n")[fault.lineno - 1].strip())
+    return UserError(
+        f"broken JSON at column {fault.colno}: {fault.msg} ({shown})",
+        where=place,
+        expected="valid JSON",
+        fix="mend or remove the line (an unfinished last line means the file was cut off)",
+    )
