@@ -6,10 +6,9 @@ import contextlib
 import hashlib
 import json
 import logging
-import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,10 @@ from toolsavvy import assets
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Catalog, Query, RetrievalSet, Tool, split_words
 from toolsavvy.catalogs import aws_examples, aws_models
 from toolsavvy.catalogs.aws_examples import CLI_NAMES, Example
+from toolsavvy.catalogs.aws_splits import HEADLINE, Splitter, Worked, names_tool, norm, sample
 from toolsavvy.errors import UserError, did_you_mean
 
 log = logging.getLogger(__name__)
-
-HEADLINE = ("test_seen", "test_unseen")
-_WORD = re.compile(r"[a-z0-9]+")
 
 
 def load(
@@ -71,17 +68,25 @@ def load(
     source = Source.open(path)
     tools, examples = source.read(services)
     audit = source.audit()
-    by_tool = _by_tool(examples, {tool.id: tool for tool in tools}, mask_names, audit)
+    by_tool = _by_tool(examples, mask_names, audit)
     if operations is not None:
         several = {tool for tool, found in by_tool.items() if len(found) > 1}
-        kept = _sample([tool for tool in tools if tool.id in by_tool], operations, several, seed)
+        kept = sample([tool for tool in tools if tool.id in by_tool], operations, several, seed)
         tools = [tool for tool in tools if tool.id in kept]
     elif with_examples_only:
         tools = [tool for tool in tools if tool.id in by_tool]
     catalog = Catalog(name, tuple(tools), document)
     by_tool = {tool.id: by_tool[tool.id] for tool in tools if tool.id in by_tool}
-    splitter = _Splitter(catalog, by_tool, seed, audit, train_titles)
-    splits = splitter.split(taught_share, validation_share)
+    splitter = Splitter(
+        catalog,
+        by_tool,
+        taught_share=taught_share,
+        validation_share=validation_share,
+        seed=seed,
+        train_titles=train_titles,
+    )
+    splits = splitter.split()
+    audit |= splitter.counts
     return RetrievalSet(catalog, splits, HEADLINE, _counts(catalog, by_tool, splits, audit))
 
 
@@ -107,7 +112,7 @@ class Source:
             assets.open_zip(wheel).close()
             digest = assets.sha256(wheel)
         code = hashlib.sha256(digest.encode())
-        for module in (aws_models.__file__, aws_examples.__file__, __file__):
+        for module in (aws_models.__file__, aws_examples.__file__):
             code.update(Path(module).read_bytes())
         return cls(wheel, assets.cache_dir("assets") / "parsed" / f"awscli-{code.hexdigest()[:24]}")
 
@@ -157,7 +162,7 @@ class Source:
                 for example in found:
                     examples[example.tool.split(":", 1)[0]].append(example)
         for service, found in tools.items():
-            value = {"tools": [asdict(t) for t in found], "examples": [asdict(e) for e in examples[service]]}
+            value = {"tools": [vars(t) for t in found], "examples": [vars(e) for e in examples[service]]}
             _save(self.parsed / f"{service}.json", value)
         _save(self.parsed / "index.json", {"services": list(models), "skipped": dict(sorted(skipped.items()))})
 
@@ -168,7 +173,7 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _save(path: Path, value: Mapping[str, object]) -> None:
     with assets.atomic_write(path, text=True) as file:
-        json.dump(value, file, ensure_ascii=False, separators=(",", ":"))
+        file.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")))  # json.dump is ten times slower
 
 
 def _resolve(services: Sequence[str] | None, known: Sequence[str]) -> list[str]:
@@ -187,204 +192,24 @@ def _resolve(services: Sequence[str] | None, known: Sequence[str]) -> list[str]:
     return sorted({folders[service] for service in services})
 
 
-def _by_tool(
-    examples: Iterable[Example], tools: Mapping[str, Tool], mask_names: bool, audit: dict[str, int]
-) -> dict[str, list[Example]]:
-    """Examples per operation, masked, without repeats."""
-    by_tool: dict[str, dict[tuple[str, str], Example]] = defaultdict(dict)
+def _by_tool(examples: Iterable[Example], mask_names: bool, audit: dict[str, int]) -> dict[str, list[Worked]]:
+    """Texts of the examples per operation, without repeats."""
+    by_tool: dict[str, dict[tuple[str, str], Worked]] = defaultdict(dict)
     repeats = 0
     for example in examples:
-        title, description = example.title, example.description
+        worked = Worked(example.id, example.title, example.description)
         if mask_names:
-            service, command = example.id.split("#")[0].split("/", 1)
-            operation = tools[example.tool].name
-            title = aws_examples.mask(title, service, command, operation)
-            description = aws_examples.mask(description, service, command, operation)
-        texts = (_norm(title), _norm(description))
+            worked = Worked(example.id, example.masked_title, example.masked_description)
+        texts = (norm(worked.title), norm(worked.description))
         repeats += texts in by_tool[example.tool]
-        by_tool[example.tool].setdefault(texts, Example(example.id, example.tool, title, description))
+        by_tool[example.tool].setdefault(texts, worked)
     audit["repeated examples dropped"] = repeats
     return {tool: list(found.values()) for tool, found in by_tool.items()}
 
 
-def _norm(text: str) -> str:
-    """Texts that are equal but for case and white space count as the same query."""
-    return " ".join(text.casefold().split())
-
-
-def _order(seed: int, *parts: str) -> bytes:
-    """A place in a seeded random order, the same on every machine and Python."""
-    return hashlib.sha256("\0".join((str(seed), *parts)).encode()).digest()
-
-
-def _sample(tools: Sequence[Tool], count: int, several: Collection[str], seed: int) -> set[str]:
-    """Ids of `count` tools, by service in proportion (largest remainders), seeded within each.
-
-    Up to half of a service's share goes first to the operations with several examples: only these have a further one
-    to test what was taught.
-    """
-    if not 0 < count <= len(tools):
-        raise UserError(
-            f"{count} operations wanted, {len(tools)} of these services have examples",
-            where="catalog.operations",
-            expected=f"a number from 1 to {len(tools)}, or null for all",
-        )
-    groups: dict[str, list[str]] = defaultdict(list)
-    for tool in tools:
-        groups[tool.group].append(tool.id)
-    exact = {group: count * len(ids) / len(tools) for group, ids in groups.items()}
-    quota = {group: int(share) for group, share in exact.items()}
-    by_remainder = sorted(exact, key=lambda g: (quota[g] - exact[g], g))
-    for group in by_remainder[: count - sum(quota.values())]:
-        quota[group] += 1
-    chosen: set[str] = set()
-    for group, ids in groups.items():
-        order = sorted(ids, key=lambda i: _order(seed, "operation", i))
-        first = [i for i in order if i in several][: quota[group] // 2]
-        rest = [i for i in order if i not in first]
-        chosen.update((first + rest)[: quota[group]])
-    return chosen
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One text of one example before texts are merged."""
-
-    id: str
-    text: str
-    tool: str
-    subset: str
-    role: str
-
-
-class _Splitter:
-    """Assigns every text to one split."""
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        by_tool: Mapping[str, list[Example]],
-        seed: int,
-        audit: dict[str, int],
-        train_titles: bool,
-    ) -> None:
-        self.catalog, self.by_tool, self.seed, self.audit, self.train_titles = (
-            catalog,
-            by_tool,
-            seed,
-            audit,
-            train_titles,
-        )
-        self.golds: dict[str, set[str]] = defaultdict(set)
-        for tool, examples in by_tool.items():
-            for example in examples:
-                self.golds[_norm(example.title)].add(tool)
-                self.golds[_norm(example.description)].add(tool)
-
-    def split(self, taught_share: float, validation_share: float) -> dict[str, tuple[Query, ...]]:
-        """Queries by split, in the order of the catalog."""
-        trained = self._trained(taught_share)
-        taught = set().union(*(self.golds[text] for text in trained)) if trained else set()
-        held_out = self._held_out(set(self.by_tool) - taught, validation_share)
-        rows: dict[str, list[_Row]] = defaultdict(list)
-        for tool, examples in self.by_tool.items():
-            roles = self._roles(tool, examples, trained, taught, held_out, validation_share)
-            for example, role in zip(examples, roles, strict=True):
-                title_role = "trained_titles" if role == "train" and not self.train_titles else role
-                rows[_norm(example.title)].append(_Row(example.id, example.title, tool, "short", title_role))
-                rows[_norm(example.description)].append(_Row(example.id, example.description, tool, "verbose", role))
-        return self._merge(rows, taught)
-
-    def _trained(self, share: float) -> set[str]:
-        """Training texts: one example of each taught operation, operations with several examples first."""
-        order = sorted(self.by_tool, key=lambda t: (len(self.by_tool[t]) < 2, _order(self.seed, "taught", t)))
-        texts: set[str] = set()
-        for tool in order[: round(share * len(order))]:
-            first = min(self.by_tool[tool], key=lambda e: _order(self.seed, "example", e.id))
-            texts.add(_norm(first.description))
-            if self.train_titles:
-                texts.add(_norm(first.title))
-        return texts
-
-    def _held_out(self, tools: set[str], share: float) -> set[str]:
-        """Operations without a training query whose examples are for validation."""
-        order = sorted(tools, key=lambda t: _order(self.seed, "validation", t))
-        return set(order[: round(share * len(order))])
-
-    def _roles(
-        self,
-        tool: str,
-        examples: Sequence[Example],
-        trained: set[str],
-        taught: set[str],
-        held_out: set[str],
-        share: float,
-    ) -> list[str]:
-        """Role of each example of an operation."""
-        if tool not in taught:
-            return ["validation" if tool in held_out else "test_unseen"] * len(examples)
-        limit = int(share * 2**32)
-        roles = []
-        for example in examples:
-            if _norm(example.description) in trained or _norm(example.title) in trained:
-                roles.append("train")
-            else:
-                draw = int.from_bytes(_order(self.seed, "further", example.id)[:4], "big")
-                roles.append("validation" if draw < limit else "test_seen")
-        return roles
-
-    def _merge(self, rows: Mapping[str, list[_Row]], taught: set[str]) -> dict[str, tuple[Query, ...]]:
-        """One query per text, in one split."""
-        names = ("train", "validation", *HEADLINE, "test_mixed", "trained_titles")
-        splits: dict[str, list[Query]] = {name: [] for name in names}
-        counts: Counter[str] = Counter()
-        for text, group in rows.items():
-            split = self._place({row.role for row in group}, self.golds[text], taught)
-            row = next((r for r in group if r.role == split), group[0])
-            counts["texts merged"] += len(group) - 1
-            counts["queries with several golds"] += len(self.golds[text]) > 1
-            overlap = {r.role for r in group} - {split}
-            if split in ("train", "trained_titles"):
-                counts["test and validation texts dropped, also in training"] += bool(
-                    overlap - {"train", "trained_titles"}
-                )
-            if split == "":
-                counts["texts dropped, in validation and test"] += 1
-                continue
-            splits[split].append(self._query(row, split, self.golds[text], taught))
-        self.audit.update(counts)
-        return {name: tuple(queries) for name, queries in splits.items()}
-
-    @staticmethod
-    def _place(roles: set[str], golds: set[str], taught: set[str]) -> str:
-        """Split of a text that occurs in these roles; '' where it would tie validation to test operations."""
-        for first in ("train", "trained_titles"):
-            if first in roles:
-                return first
-        if "validation" in roles and len(roles) > 1:
-            return "validation" if golds <= taught else ""
-        if golds <= taught or not golds & taught or roles == {"validation"}:
-            return roles.pop() if len(roles) == 1 else "test_mixed"
-        return "test_mixed"
-
-    def _query(self, row: _Row, split: str, golds: set[str], taught: set[str]) -> Query:
-        tier = ""
-        if split == "validation":
-            tier = "seen" if golds <= taught else "unseen"
-        elif split != "train":
-            tools = (self.catalog.tools[self.catalog.index[gold]] for gold in golds)
-            tier = "named" if any(names_tool(row.text, tool) for tool in tools) else "unnamed"
-        return Query(f"{row.id}/{row.subset}", row.text, dict.fromkeys(sorted(golds), 1), None, row.subset, tier)
-
-
-def names_tool(text: str, tool: Tool) -> bool:
-    """Whether a text holds every word of the tool's name, as whole words."""
-    return set(_WORD.findall(split_words(tool.name))) <= set(_WORD.findall(text.lower()))
-
-
 def _counts(
     catalog: Catalog,
-    by_tool: Mapping[str, list[Example]],
+    by_tool: Mapping[str, list[Worked]],
     splits: Mapping[str, tuple[Query, ...]],
     audit: dict[str, int],
 ) -> dict[str, int | float]:

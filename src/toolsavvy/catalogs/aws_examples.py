@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 from toolsavvy.catalog import Tool, split_words
 
@@ -33,6 +32,13 @@ _LABELS = re.compile(
 _PLATFORM = re.compile(r"\s*(?:\((?:Linux|Windows)[^)]*\)\.?|(?<=\.) (?:Linux|Windows)(?: and macOS)?[.:]?)$")
 _POINTERS = re.compile(r"^(?:for (?:more|additional|further) information|see also|\.\. )", re.IGNORECASE)
 _NOUNS = r"(?:example|examples|command|commands|operation|operations|subcommand|action|API|call|calls)"
+_TOKEN = re.compile(r"(?<![\w-])([A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*)(?![\w-])(?:(\.(?:json|ya?ml|txt)\b)|(?!\.\w))")
+_NAME = r"['\"]?(?:\baws\s+(?:[a-z0-9-]+\s+)?)?\x02[^\x03]*\x03['\"]?"
+_MARKED = re.compile(_NAME)
+_QUALIFIED = re.compile(r"['\"]?\baws\s+(?:[a-z0-9-]+\s+)?\x02[^\x03]*\x03['\"]?")
+_BEFORE_NOUN = re.compile(rf"{_NAME}\s+(?={_NOUNS}\b)", re.IGNORECASE)
+_AFTER_ARTICLE = re.compile(rf"\b(following|the|this|these|an?)\s+{_NAME}", re.IGNORECASE)
+_VERB_BEFORE_NOUN = re.compile(rf"\b(following|the|this)\s+{_NAME}\s+(?={_NOUNS}\b)", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -43,18 +49,22 @@ class Example:
         id: "service/command#n", n counted within its file.
         tool: id of the operation.
         title: what it is for, in a line.
-        description: what it does; still names the command (see `mask`).
+        description: what it does.
+        masked_title: the title without the command's name (see `mask`).
+        masked_description: the description without it.
     """
 
     id: str
     tool: str
     title: str
     description: str
+    masked_title: str
+    masked_description: str
 
 
 def key(name: str) -> str:
     """The same for `create-vpc` and `CreateVpc`, without botocore's table of exceptions."""
-    return name.replace("-", "").lower()
+    return name.replace("-", "").replace("_", "").lower()
 
 
 def parse_file(
@@ -87,7 +97,8 @@ def parse_file(
         elif not title or not description:
             skipped["no description" if title else "no title"] += 1
         else:
-            examples.append(Example(f"{service}/{command}#{number}", tool.id, title, description))
+            masked = (mask(text, service, command, tool.name) for text in (title, description))
+            examples.append(Example(f"{service}/{command}#{number}", tool.id, title, description, *masked))
     return examples, skipped
 
 
@@ -195,33 +206,23 @@ def mask(text: str, service: str, command: str, operation: str) -> str:
         "The following create-vpc example creates" -> "The following example creates"; "Use create-vpc to" -> "Use
         this command to". One-word names ("publish") are verbs too, so they go only where they stand for the command.
     """
-    names, verb, qualified, files = _patterns(service, command, operation)
-    text = files.sub("input", text)
-    if not names.search(text):
+    names = {key(command), key(operation)}
+    names |= {name + "s" for name in names}  # a plural, written by mistake, is the same giveaway
+
+    def mark(match: re.Match[str]) -> str:
+        if key(match[1]) not in names:
+            return match[0]
+        return f"input{match[2]}" if match[2] else f"\x02{match[1]}\x03"
+
+    marked = re.sub(rf"\b{re.escape(service)} (?=\x02)", "", _TOKEN.sub(mark, text))
+    if marked == text:
         return text
-    if verb:
-        text = qualified.sub("this command", text)
-        return _mended(re.sub(rf"\b(following|the|this)\s+{names.pattern}\s+(?={_NOUNS}\b)", r"\1 ", text, flags=re.I))
-    text = re.sub(rf"{names.pattern}\s+(?={_NOUNS}\b)", "", text, flags=re.I)
-    text = re.sub(rf"\b(following|the|this|these|an?)\s+{names.pattern}", r"\1 command", text, flags=re.I)
-    return _mended(names.sub("this command", text))
-
-
-@lru_cache(maxsize=100_000)
-def _patterns(
-    service: str, command: str, operation: str
-) -> tuple[re.Pattern[str], bool, re.Pattern[str], re.Pattern[str]]:
-    """The names with an optional service before, if they could be a plain verb, `aws service name`, and file stems."""
     words = split_words(operation).split()
-    verb = len(words) == 1 or words[0] == "re"  # "re-encrypt" is an English verb as well
-    spelt = "[-_]?".join(map(re.escape, words))
-    # A plural, as authors write it by mistake, is the same giveaway.
-    stem = rf"(?<![\w-])(?:{re.escape(command)}|{spelt})"
-    name = rf"{stem}s?(?![\w-]|\.\w)['\"]?"
-    names = re.compile(rf"['\"]?(?:\baws\s+[a-z0-9-]+\s+|\b{re.escape(service)}\s+)?{name}", re.IGNORECASE)
-    qualified = re.compile(rf"['\"]?\baws\s+[a-z0-9-]+\s+{name}", re.IGNORECASE)
-    files = re.compile(rf"{stem}(?=\.(?:json|ya?ml|txt)\b)", re.IGNORECASE)
-    return names, verb, qualified, files
+    if len(words) == 1 or words[0] == "re":  # "re-encrypt" is an English verb as well
+        marked = _VERB_BEFORE_NOUN.sub(r"\1 ", _QUALIFIED.sub("this command", marked))
+        return _mended(marked.replace("\x02", "").replace("\x03", ""))
+    marked = _AFTER_ARTICLE.sub(r"\1 command", _BEFORE_NOUN.sub("", marked))
+    return _mended(_MARKED.sub("this command", marked))
 
 
 def _mended(text: str) -> str:
