@@ -46,8 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _help() -> int:
     """Answer before anything slow is imported."""
+    from toolsavvy.config.help import help_text
     from toolsavvy.config.places import groups
-    from toolsavvy.help import help_text
 
     sys.stdout.write(help_text(groups()))
     return 0
@@ -121,6 +121,7 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
     from toolsavvy.config.compose import conf_dir, register
 
     register()
+    ENDED.clear()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, where they are told properly
     sys.argv[1:] = [*flags, *overrides]
     hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(job)()
@@ -130,6 +131,7 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
 def _single(flags: list[str], overrides: list[str], job_: Job, config: Config) -> int:
     """One run; its status file says how it ended."""
     from toolsavvy.tracking.records import read_status
+    from toolsavvy.tracking.run import is_writer
 
     folder = job_.folder
     overrides = [*overrides, *_pin("hydra.run.dir", folder, overrides)]
@@ -142,7 +144,8 @@ def _single(flags: list[str], overrides: list[str], job_: Job, config: Config) -
         return FAILED
     place = ENDED[-1] if ENDED else folder
     status = read_status(place)
-    _stderr().print(f"{status.status if status else 'done'}: {place}", soft_wrap=True)
+    if is_writer():
+        _stderr().print(f"{status.status if status else 'done'}: {place}", soft_wrap=True)
     return 0
 
 
@@ -161,7 +164,7 @@ def _pin(key: str, folder: Path, overrides: Sequence[str]) -> list[str]:
 
 def _sweep(flags: list[str], overrides: list[str], jobs: Sequence[Job], configs: Sequence[Config]) -> int:
     """All jobs of a sweep, then one table of how they ended."""
-    from toolsavvy.sweeping import outcome, show_jobs, sweep_folder
+    from toolsavvy.tracking.sweep import outcome, show_jobs, sweep_folder
 
     _refuse_ddp(configs, overrides)
     outputs = Path(configs[0].paths.outputs)
@@ -190,7 +193,7 @@ def _show_plans(jobs: Sequence[Job], configs: Sequence[Config]) -> int:
     """Say what would be done."""
     from rich.console import Console
 
-    from toolsavvy.planning import show_plan
+    from toolsavvy.config.planning import show_plan
 
     for job_, config in zip(jobs, configs, strict=True):
         show_plan(job_, config, Console(highlight=False))
@@ -210,39 +213,46 @@ def job(cfg: DictConfig) -> None:
     from hydra.types import RunMode
 
     from toolsavvy.config.compose import typed
-
-    settings = HydraConfig.get()
-    is_sweep = settings.mode == RunMode.MULTIRUN
-    config = typed(cfg)
-    run = _make_run(config, cfg, settings)
-    if run is None:
-        return
-    ENDED.append(run.dir)
-    try:
-        with run:
-            _seed(config)
-            _method(config)(config, run)
-    except Exception as error:
-        if not is_sweep:
-            raise
-        sys.stderr.write(_failure(error, run.dir))
-
-
-def _method(config: Config) -> Any:
-    """The function that does the work."""
     from toolsavvy.config.preflight import locate
 
-    return locate(config.method._target_, "method._target_")
+    settings = HydraConfig.get()
+    try:
+        config = typed(cfg)
+        run = _make_run(config, cfg, settings)
+        if run is None:
+            return
+        ENDED.append(run.dir)
+        with run:
+            _seed(config)
+            locate(config.method._target_, "method._target_")(config, run)
+    except Exception as error:
+        if settings.mode != RunMode.MULTIRUN:
+            raise
+        sys.stderr.write(_failure(error, ENDED[-1] if ENDED else Path(settings.runtime.output_dir)))
+    finally:
+        _free()
+
+
+def _free() -> None:
+    """Give memory back before the next job of a sweep; never imports torch."""
+    import gc
+
+    gc.collect()
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def _make_run(config: Config, cfg: DictConfig, settings: Any) -> Any:
     """The run in its own folder, or in that of the earlier run it continues; None when there is nothing to do."""
     from toolsavvy.tracking import Run, config_hash
     from toolsavvy.tracking.records import Status, find_run, is_alive, read_status, write_status
-    from toolsavvy.tracking.run import identify
+    from toolsavvy.tracking.run import RUN_DIR, identify, is_writer
 
     folder = Path(settings.runtime.output_dir)
     identity = identify(settings, cfg)
+    if not is_writer():  # a further rank of a distributed run: rank 0 has decided
+        return Run(config, cfg, Path(os.environ.get(RUN_DIR, folder)), identity)
     if config.on_error == "stop" and identity.number is not None and _has_failed_job(folder.parent):
         write_status(folder, Status("skipped", error="an earlier job failed (on_error=stop)"))
         return None

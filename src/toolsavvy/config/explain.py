@@ -5,16 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from toolsavvy.errors import UserError, did_you_mean
+from toolsavvy.errors import UserError
 
 Groups = Mapping[str, Sequence[str]]
 _COMMAND_LINE = "command line"
+_ALIKE = 0.65
+_LISTS = ("retriever", "suite", "stages", "runs")
 
 
 def explain(error: Exception, overrides: Sequence[str], groups: Groups, conf: Path) -> UserError:
@@ -46,9 +49,17 @@ def unknown_key(key: str, path: str, options: Iterable[str], where: str) -> User
 
 
 def _near(word: str, names: Sequence[str]) -> str:
-    """The nearest name, or nothing: the whole list already stands under 'expected'."""
-    hint = did_you_mean(word, names)
-    return hint if hint.startswith("did you mean") else ""
+    """The nearest name, or nothing: the whole list already stands under 'expected'.
+
+    A word may also be the beginning of a longer name, slightly misspelt ('smolm').
+    """
+
+    def likeness(name: str) -> float:
+        whole, start = SequenceMatcher(None, word, name), SequenceMatcher(None, word, name[: len(word) + 1])
+        return max(whole.ratio(), start.ratio())
+
+    best = max(names, key=likeness, default="")
+    return f"did you mean '{best}'?" if best and likeness(best) >= _ALIKE else ""
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -92,7 +103,7 @@ def _missing_option(
     if missing is None:
         return None
     group, _, option = str(missing).rpartition("/")
-    options = groups.get(group) or tuple(next((o for c in chain if (o := getattr(c, "options", None))), ()))
+    options = tuple(next((o for c in chain if (o := getattr(c, "options", None))), ())) or groups.get(group, ())
     typed = next((o for o in overrides if option in o and o.lstrip("+").startswith(group)), "")
     where = f"{_COMMAND_LINE}, {typed}" if typed else _file(chain, conf)
     expected = f"one of {', '.join(options)}" if options else f"a file {conf.name}/{missing}.yaml"
@@ -114,7 +125,8 @@ def _ambiguous(chain: Sequence[BaseException], _o: Sequence[str], _g: Groups, _c
     if found is None:
         return None
     key, _, value = found[1].partition("=")
-    fix = f"several runs: toolsavvy -m {found[1]}; one run with several: '{key}=[{value}]'"
+    fix = f"several runs: toolsavvy -m {found[1]}"
+    fix += f"; one run with several: '{key}=[{value}]'" if key in _LISTS else ""
     return UserError(f"several values for '{key}'", where=f"{_COMMAND_LINE}, {found[1]}", expected="one value", fix=fix)
 
 
@@ -129,6 +141,10 @@ def _bad_key(chain: Sequence[BaseException], overrides: Sequence[str], groups: G
     if unmatched is None:
         return None
     name = unmatched[1].split("@")[0]
+    if name in groups:
+        where = _where(name, overrides, chain, conf)
+        return UserError(f"'{name}' cannot be taken away", where=where, fix=f"'{name}=[]'" if name in _LISTS else "")
+    groups = {g: o for g, o in groups.items() if g != "hydra"}
     return unknown_key(name, "", groups, _where(name, overrides, chain, conf))
 
 

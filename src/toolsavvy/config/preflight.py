@@ -62,15 +62,14 @@ def check_config(job: Job) -> schema.Config:
 
 
 def _check_groups(config: schema.Config) -> None:
-    """Systems and suites must be options of their groups, so that tables and files are named alike everywhere."""
+    """Every system and suite must be something that can be built; a '+' can add what is not."""
     for group, chosen in (("retriever", config.retriever), ("suite", config.suite)):
-        options = groups().get(group, ())
-        for name in chosen:
-            if options and name not in options:
+        for name, node in chosen.items():
+            if not isinstance(node, Mapping) or "_target_" not in node:
+                options = groups().get(group, ())
+                expected = f"{group}=OPTION with one of {', '.join(options)}"
                 fix = did_you_mean(name, options)
-                raise UserError(
-                    f"unknown {group} '{name}'", where=group, expected=f"one of {', '.join(options)}", fix=fix
-                )
+                raise UserError(f"'{group}.{name}' has no _target_", where=group, expected=expected, fix=fix)
 
 
 def _refuse_extra_keys(node: Any, path: str, job: Job) -> None:

@@ -38,6 +38,8 @@ from toolsavvy.tracking.records import (
 )
 
 log = logging.getLogger("toolsavvy")
+RUN_DIR = "TOOLSAVVY_RUN_DIR"
+"""Tells the further ranks of a distributed run where rank 0 writes."""
 HEADLINE = ("", "all")
 """Slices whose numbers stand under the suite's own name in W&B; others are `<suite>:<slice>`."""
 RESULT_COLUMNS = ("system", "suite", "slice", "metric", "k", "value", "low", "high", "n")
@@ -58,6 +60,11 @@ class Identity:
     overrides: tuple[str, ...]
     group: str
     number: int | None = None
+
+
+def is_writer() -> bool:
+    """Whether this process is rank 0; the others compute and write nothing."""
+    return int(os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or 0) == 0
 
 
 def identify(settings: Any, cfg: DictConfig) -> Identity:
@@ -92,7 +99,7 @@ class Run:
         self.identity = identity
         self.seed = config.seed
         self.config_hash, self.cell = config_hash(cfg), cell_hash(cfg)
-        self.is_writer = int(os.environ.get("RANK") or os.environ.get("LOCAL_RANK") or 0) == 0
+        self.is_writer = is_writer()
         self._plain = mask(OmegaConf.to_container(cfg, resolve=True))
         self._record: dict[str, Any] = {}
         self._stages: dict[str, float] = {}
@@ -108,6 +115,7 @@ class Run:
         if not self.is_writer:
             return self
         self.dir.mkdir(parents=True, exist_ok=True)
+        os.environ[RUN_DIR] = str(self.dir.resolve())
         self._status = Status("running", pid=os.getpid(), host=socket.gethostname(), started=_process_start())
         write_status(self.dir, self._status)
         self._open_log()
@@ -153,6 +161,7 @@ class Run:
             except Exception:
                 log.exception("the logger failed to finish")
             self._close_log()
+            os.environ.pop(RUN_DIR, None)
             if self._signal is not None:
                 signal.signal(signal.SIGTERM, self._signal)
 
