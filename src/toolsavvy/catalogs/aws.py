@@ -22,6 +22,7 @@ from toolsavvy.catalogs.aws_splits import HEADLINE, Splitter, Worked, names_tool
 from toolsavvy.errors import UserError, did_you_mean
 
 log = logging.getLogger(__name__)
+_UNREADABLE = (FileNotFoundError, ValueError, TypeError, KeyError)
 
 
 def load(
@@ -112,7 +113,7 @@ class Source:
             assets.open_zip(wheel).close()
             digest = assets.sha256(wheel)
         code = hashlib.sha256(digest.encode())
-        for module in (aws_models.__file__, aws_examples.__file__):
+        for module in (aws_models.__file__, aws_examples.__file__, __file__):
             code.update(Path(module).read_bytes())
         return cls(wheel, assets.cache_dir("assets") / "parsed" / f"awscli-{code.hexdigest()[:24]}")
 
@@ -120,10 +121,10 @@ class Source:
         """Tools and examples of the services, both in the order of service and id."""
         try:
             return self._cached(services)
-        except (FileNotFoundError, ValueError):  # nothing there yet, or files were removed or damaged
+        except _UNREADABLE:  # nothing there yet, or damaged, or of another version
             self.parsed.mkdir(parents=True, exist_ok=True)
             with FileLock(self.parsed / ".lock"):
-                with contextlib.suppress(FileNotFoundError, ValueError):
+                with contextlib.suppress(*_UNREADABLE):
                     return self._cached(services)
                 self._parse()
             return self._cached(services)

@@ -127,18 +127,19 @@ class Splitter:
         rows: dict[str, list[_Row]] = defaultdict(list)
         for tool, examples in self.by_tool.items():
             for example in examples:
-                role = self._role(tool, example)
-                title_role = "trained_titles" if role == "train" and not self.train_titles else role
-                rows[norm(example.title)].append(_Row(example.id, example.title, "short", title_role))
-                rows[norm(example.description)].append(_Row(example.id, example.description, "verbose", role))
+                for subset, text in (("short", example.title), ("verbose", example.description)):
+                    row = _Row(example.id, text, subset, self._role(tool, example, norm(text)))
+                    rows[norm(text)].append(row)
         return self._merge(rows)
 
-    def _role(self, tool: str, example: Worked) -> str:
-        """What an example is for, before equal texts are merged."""
+    def _role(self, tool: str, example: Worked, text: str) -> str:
+        """What one text of an example is for, before equal texts are merged."""
+        if text in self.trained:
+            return "train"
         if tool not in self.taught:
             return "validation" if tool in self.held_out else "test_unseen"
-        if norm(example.description) in self.trained or norm(example.title) in self.trained:
-            return "train"
+        if norm(example.description) in self.trained:
+            return "trained_titles"
         draw = int.from_bytes(_order(self.seed, "further", example.id)[:4], "big") / 2**32
         return "validation" if draw < self.validation_share else "test_seen"
 
