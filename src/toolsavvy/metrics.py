@@ -284,6 +284,15 @@ def interval(value: float, replicates: np.ndarray, n: int, units: int) -> Interv
     return Interval(float(value), float(low), float(high), n)
 
 
+def intervals(values: np.ndarray, replicates: np.ndarray, counts: np.ndarray, units: int) -> list[Interval]:
+    """`interval` for many columns at once: values [column], replicates [replicate, column], counts [column]."""
+    if units < 2 or not np.isfinite(replicates).all():
+        return [interval(v, r, int(c), units) for v, r, c in zip(values, replicates.T, counts, strict=True)]
+    low, high = np.quantile(replicates, [0.025, 0.975], axis=0)
+    rows = zip(values.tolist(), low.tolist(), high.tolist(), counts.tolist(), strict=True)
+    return [Interval(v, a, b, int(c)) for v, a, b, c in rows]
+
+
 def bootstrap(
     values: np.ndarray | Sequence[float], clusters: Sequence[object] | np.ndarray, n: int = 2000, seed: int = 0
 ) -> Interval:
@@ -342,16 +351,36 @@ def sign_flip_test(
     All 2^clusters sign patterns are enumerated where that takes no more than n; else n random ones (and the observed).
     """
     difference = np.asarray(a, dtype=np.float64) - np.asarray(b, dtype=np.float64)
-    resamples = _checked(difference[None, :], clusters, n, seed)
-    sums = _by_cluster(np.nan_to_num(difference)[:, None], resamples.clusters, resamples.units)[:, 0]
-    exact = 2 ** min(len(sums), 62) <= n
-    if exact:
-        signs = 1.0 - 2.0 * ((np.arange(2 ** len(sums))[:, None] >> np.arange(len(sums))) & 1)
-    else:
-        signs = 1.0 - 2.0 * np.random.default_rng(seed).integers(0, 2, size=(n, len(sums)), dtype=np.int8)
+    return float(sign_flip_p_values(difference[:, None], clusters, n, seed)[0])
+
+
+def sign_flip_p_values(
+    differences: np.ndarray, clusters: Sequence[object] | np.ndarray, n: int = 10_000, seed: int = 0
+) -> np.ndarray:
+    """P-values of `sign_flip_test`, float64 [column], for differences [item, column] under the same sign patterns."""
+    resamples = _checked(differences.T, clusters, n, seed)
+    if not resamples.units:
+        return np.ones(differences.shape[1])
+    sums = _by_cluster(np.nan_to_num(differences), resamples.clusters, resamples.units)
     # Sums in another order differ in the last bits: equal statistics must count as equal.
-    extreme = np.abs(signs @ sums) >= abs(sums.sum()) - 1e-9 * np.abs(sums).sum()
-    return float(extreme.mean()) if exact else float((1 + extreme.sum()) / (1 + n))
+    observed = np.abs(sums.sum(axis=0)) - 1e-9 * np.abs(sums).sum(axis=0)
+    exact = 2 ** min(len(sums), 62) <= n
+    patterns = _all_signs(len(sums)) if exact else _random_signs(n, len(sums), seed)
+    extreme = sum((np.abs(signs @ sums) >= observed).sum(axis=0) for signs in patterns)
+    return np.asarray(extreme) / 2 ** len(sums) if exact else (1 + np.asarray(extreme)) / (1 + n)
+
+
+def _all_signs(units: int) -> Iterator[np.ndarray]:
+    """Every pattern of signs, float64 [2^units, units]."""
+    yield 1.0 - 2.0 * ((np.arange(2**units)[:, None] >> np.arange(units)) & 1)
+
+
+def _random_signs(n: int, units: int, seed: int, cells: int = 4_000_000) -> Iterator[np.ndarray]:
+    """Blocks of random signs, float64 [pattern, cluster], n patterns in all."""
+    rng = np.random.default_rng(seed)
+    step = max(1, cells // units)
+    for start in range(0, n, step):
+        yield 1.0 - 2.0 * rng.integers(0, 2, size=(min(step, n - start), units), dtype=np.int8)
 
 
 def internalization(
