@@ -39,7 +39,7 @@ def audit(data: RetrievalSet) -> Mapping[str, Any]:
     taught = {_plain(q.text) for name in ("train", "validation") for q in splits.get(name, ())}
     trained = {tool for q in data.train for tool in q.relevant}
     descriptions = {_plain(t.description) for t in catalog.tools if t.description.strip()}
-    tests = {name: splits[name] for name in data.test_splits}
+    tests = {name: splits[name] for name in data.test_splits if name in splits}
     return {
         **_audit_tools(catalog),
         "queries": {name: len(queries) for name, queries in splits.items()},

@@ -49,7 +49,9 @@ def load(
         UserError: a file is missing or malformed, or a qrels line names an unknown tool or query.
     """
     if layout not in ("plain", "toollens"):
-        raise UserError(f"unknown layout {layout!r}", where="catalog.layout", expected="plain or toollens")
+        raise UserError(
+            f"unknown layout {layout!r}", where="catalog.layout", expected="plain or toollens", fix="choose one"
+        )
     folder = existing(path, "a BEIR folder (corpus.jsonl, queries.jsonl, qrels/*.tsv)")
     tools, counts = ToolTable(), Counter[str]()
     for record in read_jsonl(member(folder, "corpus.jsonl")):
@@ -58,7 +60,7 @@ def load(
     splits: dict[str, list[Query]] = {}
     for qrels in files(folder, "qrels/*.tsv"):
         split = "validation" if qrels.stem in _VALIDATION else qrels.stem
-        splits[split] = read_qrels(qrels, tools, texts)
+        splits[split] = read_qrels(qrels, tools, texts, counts)
     judged = {q.id for queries in splits.values() for q in queries}
     counts["queries_without_qrels"] = len(texts.keys() - judged)
     if "train" in splits and "validation" not in splits:
@@ -67,8 +69,8 @@ def load(
     return retrieval_set(name, tools, splits, document=document, headline=headline, source=counts)
 
 
-def read_qrels(path: Path, tools: ToolTable, texts: Mapping[str, str]) -> list[Query]:
-    """Queries of one qrels file, in its order; scores of 0 mean judged and not relevant."""
+def read_qrels(path: Path, tools: ToolTable, texts: Mapping[str, str], counts: Counter[str]) -> list[Query]:
+    """Queries of one qrels file, in its order; 0 means judged and not relevant, of repeated rows the highest counts."""
     grades: dict[str, dict[str, int]] = {}
     first: dict[str, Record] = {}
     for record in read_rows(path, ("query-id", "corpus-id", "score"), delimiter="\t"):
@@ -79,6 +81,7 @@ def read_qrels(path: Path, tools: ToolTable, texts: Mapping[str, str]) -> list[Q
         first.setdefault(query_id, record)
         row = grades.setdefault(query_id, {})
         tools.gold(gold, record, "corpus-id")
+        counts["repeated_judgements"] += gold in row
         if grade > 0:
             row[gold] = max(grade, row.get(gold, 0))
     for query_id, row in grades.items():

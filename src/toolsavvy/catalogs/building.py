@@ -30,14 +30,17 @@ class ToolTable:
         """Whether a tool of this id was added."""
         return tool_id in self.tools
 
-    def add(self, tool: Tool, record: Record, field: str = "id", twice: str = "give each tool its own id") -> None:
-        """Keep a tool; `field` is what the source calls its id, `twice` the remedy for an id that repeats."""
+    def add(self, tool: Tool, record: Record, field: str = "id", across: str = "") -> None:
+        """Keep a tool; `field` is what the source calls its id, `across` the remedy for one two files share."""
         if not tool.id.strip():
             raise record.wrong(field, "the id is empty", "a unique text", f"fill in {field!r}")
         if tool.id in self.tools:
             first = self.places[tool.id]
             what = f"tool id {shorten(tool.id)} occurs twice (first: {first})"
-            raise record.wrong(field, what, "unique ids", twice)
+            elsewhere = first.rsplit(", ", 1)[0] != record.place.rsplit(", ", 1)[0]
+            raise record.wrong(
+                field, what, "unique ids", across if across and elsewhere else "give each tool its own id"
+            )
         if not (tool.name.strip() or tool.description.strip()):
             raise record.wrong("description", f"tool {shorten(tool.id)} has no text", "a name or a description")
         self.tools[tool.id] = tool
@@ -102,7 +105,9 @@ def retrieval_set(
         UserError: there is no tool, or the template does not render.
     """
     if not len(tools):
-        raise UserError("no tool was found", where=f"catalog {name}", expected="at least one tool")
+        raise UserError(
+            "no tool was found", where=f"catalog {name}", expected="at least one tool", fix="check catalog.path"
+        )
     rows = tuple(tools.tools.values())
     order = [s for s in ("train", "validation") if s in splits] + [
         s for s in splits if s not in ("train", "validation")

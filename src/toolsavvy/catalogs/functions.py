@@ -12,7 +12,7 @@ from toolsavvy.catalogs.building import ToolTable, retrieval_set
 from toolsavvy.catalogs.jsonl import complete_splits, headline, read_queries
 from toolsavvy.catalogs.reading import Record, as_list, as_record, existing, files, read_json
 
-_TWICE = "set catalog.qualify=true: ids become 'file/name'"
+_ACROSS = "set catalog.qualify=true: ids become 'file/name'"
 
 
 def load(
@@ -51,7 +51,7 @@ def load(
             if record.value.get("type", "function") != "function" and "name" not in record.value:
                 counts["other_tool_types"] += 1  # {"type": "web_search"} and the like hold no function
                 continue
-            tools.add(_tool(_inner(record), file.stem, qualify), record, "name", _TWICE)
+            tools.add(_tool(_inner(record), file.stem, qualify), record, "name", _ACROSS)
     splits = complete_splits(read_queries(queries, tools), taught_share, train_share, validation_share, seed)
     return retrieval_set(name, tools, splits, document=document, headline=headline(splits), source=counts)
 

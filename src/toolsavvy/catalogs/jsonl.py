@@ -127,7 +127,10 @@ def save(data: RetrievalSet, folder: Path, *, kind: Literal["jsonl", "parquet"] 
                 draft.unlink(missing_ok=True)
     except OSError as fault:
         raise UserError(
-            f"can't be written ({fault.strerror})", where=str(folder), fix="free space or choose another"
+            f"can't be written ({fault.strerror})",
+            where=str(folder),
+            expected="room and the right to write",
+            fix="free space or choose another",
         ) from fault
 
 
@@ -161,7 +164,9 @@ def _records(path: Path) -> Iterator[Record]:
     try:
         frame = polars.read_parquet(path)
     except (polars.exceptions.PolarsError, OSError) as fault:
-        raise UserError(f"no readable Parquet ({shorten(str(fault))})", where=str(path), expected="Parquet") from fault
+        raise UserError(
+            f"no readable Parquet ({shorten(str(fault))})", where=str(path), expected="Parquet", fix="write it again"
+        ) from fault
     nested = ("parameters", "returns", "relevant")
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         place = f"{path}, row {number}"
@@ -179,7 +184,9 @@ def _tools_file(folder: Path) -> Path:
     for file in ("tools.jsonl", "tools.parquet"):
         if (folder / file).is_file():
             return folder / file
-    raise UserError(f"{folder} has no tools.jsonl", where="catalog.path", expected="a folder with tools.jsonl")
+    raise UserError(
+        f"{folder} has no tools.jsonl", where="catalog.path", expected="a folder with tools.jsonl", fix="add it"
+    )
 
 
 def _tool(record: Record) -> Tool:

@@ -13,7 +13,7 @@ from toolsavvy.catalogs.jsonl import complete_splits, headline, read_queries
 from toolsavvy.catalogs.reading import Record, as_list, as_record, existing, files, read_json
 from toolsavvy.errors import UserError
 
-_TWICE = "set catalog.qualify=true: ids become 'file/name'"
+_ACROSS = "set catalog.qualify=true: ids become 'file/name'"
 
 
 def load(
@@ -47,7 +47,7 @@ def load(
     tools, counts = ToolTable(), Counter[str]()
     for file in files(existing(path, "a tools/list result, or a folder of them"), "*.json"):
         for record in _tools_of(read_json(file), str(file), counts):
-            tools.add(_tool(record, file.stem, qualify), record, "name", _TWICE)
+            tools.add(_tool(record, file.stem, qualify), record, "name", _ACROSS)
     splits = complete_splits(read_queries(queries, tools), taught_share, train_share, validation_share, seed)
     return retrieval_set(name, tools, splits, document=document, headline=headline(splits), source=counts)
 

@@ -68,7 +68,9 @@ def _tools(path: Path) -> ToolTable:
     """Tools of the name -> description mapping."""
     value, tools = read_json(path), ToolTable()
     if not isinstance(value, Mapping):
-        raise UserError(kind_name(type(value)), where=str(path), expected="an object {name: description}")
+        raise UserError(
+            kind_name(type(value)), where=str(path), expected="an object {name: description}", fix="use plugin_des.json"
+        )
     for number, (key, text) in enumerate(value.items(), start=1):
         record = as_record({"name": key, "description": text}, f"{path}, entry {number} ({shorten(key)})")
         tools.add(Tool(id=key, name=key, description=record.text("description")), record, "name")

@@ -17,7 +17,7 @@ from toolsavvy.catalogs.references import Resolver
 from toolsavvy.errors import UserError
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-_TWICE = "set catalog.qualify=true: ids become 'file/operationId'"
+_ACROSS = "set catalog.qualify=true: ids become 'file/operationId'"
 _YAML_TYPES = (
     ("null", "null|Null|NULL|~", "nN~"),
     ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
@@ -62,13 +62,15 @@ def load(
         UserError: a file is missing or malformed, or two operations share an id.
     """
     if isinstance(depth, bool) or not isinstance(depth, int) or not 1 <= depth <= 64:
-        raise UserError(f"{depth!r} is no depth", where="catalog.depth", expected="a whole number from 1 to 64")
+        raise UserError(
+            f"{depth!r} is no depth", where="catalog.depth", expected="a whole number from 1 to 64", fix="for example 8"
+        )
     tools, counts = ToolTable(), Counter[str]()
     for file in files(existing(path, "an OpenAPI file, or a folder of them"), "*.json", "*.yaml", "*.yml"):
         spec = as_record(read_yaml(file) if file.suffix in (".yaml", ".yml") else read_json(file), str(file))
         for tool, record in operations(spec, depth, counts):
             key = f"{file.stem}/{tool.id}" if qualify else tool.id
-            tools.add(Tool(**{**tool.__dict__, "id": key}), record, "operationId", _TWICE)
+            tools.add(Tool(**{**tool.__dict__, "id": key}), record, "operationId", _ACROSS)
     splits = complete_splits(read_queries(queries, tools), taught_share, train_share, validation_share, seed)
     return retrieval_set(name, tools, splits, document=document, headline=headline(splits), source=counts)
 
@@ -112,7 +114,10 @@ def read_yaml(path: Path) -> Any:
         mark = getattr(fault, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else str(path)
         raise UserError(
-            f"broken YAML: {getattr(fault, 'problem', fault)}", where=where, expected="valid YAML"
+            f"broken YAML: {getattr(fault, 'problem', fault)}",
+            where=where,
+            expected="valid YAML",
+            fix="check indentation and quotes there",
         ) from fault
 
 
@@ -156,11 +161,12 @@ def _tool(record: Record, method: str, path: str, shared: Sequence[Any], title: 
     """One operation as a tool; the category is its first tag."""
     key = record.text("operationId") or f"{method.upper()} {path}"
     texts = [record.text("summary").strip(), record.text("description").strip()]
+    texts = [text for text in dict.fromkeys(texts) if text not in ("", key)]
     tags = record.get("tags", list, [])
     return Tool(
         id=key,
         name=key,
-        description=". ".join(t.rstrip(".") if i == 0 else t for i, t in enumerate(dict.fromkeys(filter(None, texts)))),
+        description=". ".join([*(text.rstrip(".") for text in texts[:-1]), *texts[-1:]]),
         group=title,
         category=tags[0] if tags and isinstance(tags[0], str) else "",
         parameters=_parameters(record, shared, resolver),

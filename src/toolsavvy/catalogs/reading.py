@@ -36,7 +36,9 @@ class Record:
 
     def wrong(self, field: str, what: str, expected: str, fix: str = "") -> UserError:
         """An error about one field of this record."""
-        return UserError(what, where=self.where(field), expected=expected, fix=fix)
+        return UserError(
+            what, where=self.where(field), expected=expected, fix=fix or f"correct {field!r} in this record"
+        )
 
     def get(self, field: str, kind: type | tuple[type, ...], default: Any = _MISSING) -> Any:
         """A field of a given type; null counts as absent.
@@ -119,7 +121,12 @@ def read_text(path: Path) -> str:
     try:
         data = path.read_bytes()
     except OSError as fault:
-        raise UserError(f"can't be read ({fault.strerror})", where=str(path), expected="a readable file") from fault
+        raise UserError(
+            f"can't be read ({fault.strerror})",
+            where=str(path),
+            expected="a readable file",
+            fix="check its permissions",
+        ) from fault
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
@@ -166,7 +173,9 @@ def read_json(path: Path) -> Any:
             return [record.value for record in read_jsonl(path)]
         raise _broken(fault, f"{path}, line {fault.lineno}") from fault
     except RecursionError as fault:
-        raise UserError("nested too deeply", where=str(path), expected="JSON of ordinary depth") from fault
+        raise UserError(
+            "nested too deeply", where=str(path), expected="JSON of ordinary depth", fix="flatten it"
+        ) from fault
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -191,14 +200,18 @@ def read_rows(path: Path, columns: Sequence[str], *, delimiter: str = ",", heade
     names = list(columns) if not header else next(reader)
     if header and not set(columns) <= set(names):
         expected = delimiter.join(columns).replace("\t", "<tab>")
-        raise UserError(f"the header is {shorten(names)}", where=f"{path}, line 1", expected=expected)
+        raise UserError(
+            f"the header is {shorten(names)}", where=f"{path}, line 1", expected=expected, fix="add the header"
+        )
     before = reader.line_num
     for row in reader:
         place, before = f"{path}, line {before + 1}", reader.line_num
         if not row:
             continue
         if len(row) != len(names):
-            raise UserError(f"{len(row)} columns", where=place, expected=f"{len(names)}: {', '.join(names)}")
+            raise UserError(
+                f"{len(row)} columns", where=place, expected=f"{len(names)}: {', '.join(names)}", fix="quote the texts"
+            )
         yield Record(dict(zip(names, row, strict=True)), place)
 
 
@@ -209,9 +222,11 @@ def as_list(value: Any, place: str, what: str = "a list of objects") -> list[Any
         UserError: it is something else, or empty.
     """
     if not isinstance(value, list):
-        raise UserError(f"{kind_name(type(value))} ({shorten(value)})", where=place, expected=what)
+        raise UserError(
+            f"{kind_name(type(value))} ({shorten(value)})", where=place, expected=what, fix="check which file this is"
+        )
     if not value:
-        raise UserError("the list is empty", where=place, expected="at least one record")
+        raise UserError("the list is empty", where=place, expected="at least one record", fix="check how it was made")
     return value
 
 
@@ -222,7 +237,12 @@ def as_record(value: Any, place: str) -> Record:
         UserError: it is not an object.
     """
     if not isinstance(value, dict):
-        raise UserError(f"{kind_name(type(value))} ({shorten(value)})", where=place, expected="an object {…}")
+        raise UserError(
+            f"{kind_name(type(value))} ({shorten(value)})",
+            where=place,
+            expected="an object {…}",
+            fix="correct or remove it",
+        )
     return Record(value, place)
 
 
@@ -247,7 +267,9 @@ def _parse(text: str, place: str) -> Any:
     except json.JSONDecodeError as fault:
         raise _broken(fault, place) from fault
     except RecursionError as fault:
-        raise UserError("nested too deeply", where=place, expected="JSON of ordinary depth") from fault
+        raise UserError(
+            "nested too deeply", where=place, expected="JSON of ordinary depth", fix="flatten it"
+        ) from fault
 
 
 def _checked(value: Any, text: str, place: str) -> Any:
@@ -257,7 +279,9 @@ def _checked(value: Any, text: str, place: str) -> Any:
             json.dumps(value, ensure_ascii=False).encode()
         except UnicodeEncodeError as fault:
             half = ascii(fault.object[fault.start : fault.end])
-            raise UserError(f"half of a surrogate pair ({half})", where=place, expected="whole characters") from fault
+            raise UserError(
+                f"half of a surrogate pair ({half})", where=place, expected="whole characters", fix="remove it"
+            ) from fault
     return value
 
 

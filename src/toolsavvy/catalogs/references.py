@@ -76,13 +76,11 @@ class Resolver:
         ref = node.get("$ref")
         if not isinstance(ref, str):
             return {key: self._walk(child, depth - 1, trail) for key, child in node.items()}
-        if ref in trail:
-            return self._cut(self._lookup(ref), "recursive_refs")
+        around = {k: v for k, v in node.items() if k != "$ref" and isinstance(v, str)}
         found = self._lookup(ref)
         if found is None:
-            return {"$ref": ref}
-        around = {k: v for k, v in node.items() if k != "$ref" and isinstance(v, str)}
-        inner = self._walk(found, depth, (*trail, ref))
+            return {"$ref": ref, **around}
+        inner = self._cut(found, "recursive_refs") if ref in trail else self._walk(found, depth, (*trail, ref))
         return {**inner, **around} if isinstance(inner, Mapping) else inner
 
     def _cut(self, node: Any, why: str) -> Any:

@@ -21,7 +21,9 @@ def share(value: float, key: str) -> float:
         UserError: it is none.
     """
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise UserError(f"{value!r} is no share", where=f"catalog.{key}", expected="a number from 0 to 1")
+        raise UserError(
+            f"{value!r} is no share", where=f"catalog.{key}", expected="a number from 0 to 1", fix="for example 0.5"
+        )
     return float(value)
 
 
@@ -48,7 +50,10 @@ def grouped_split(
     }
     if sum(want.values()) > len(queries):
         raise UserError(
-            "the shares add up to more than 1", where="catalog.train_share", expected="train + validation <= 1"
+            "the shares add up to more than 1",
+            where="catalog.train_share",
+            expected="train + validation <= 1",
+            fix="lower one of them",
         )
     components = _components(queries)
     sides: dict[str, list[int]] = {"train": [], "validation": [], "test": []}
@@ -105,7 +110,9 @@ def cap_per_tool(queries: Sequence[Query], cap: int | None, seed: int) -> list[Q
     if cap is None:
         return list(queries)
     if isinstance(cap, bool) or not isinstance(cap, int) or cap < 1:
-        raise UserError(f"{cap!r} is no cap", where="catalog.cap", expected="a whole number from 1, or null")
+        raise UserError(
+            f"{cap!r} is no cap", where="catalog.cap", expected="a whole number from 1, or null", fix="for example 50"
+        )
     counts: Counter[str] = Counter()
     kept = set()
     for i in _shuffled(len(queries), seed):

@@ -67,12 +67,19 @@ def load(
     """
     wrong = sorted(set(stages) - set(STAGES))
     if wrong or not stages or isinstance(stages, str):
-        raise UserError(f"unknown stages {shorten(wrong or stages)}", where="catalog.stages", expected="G1, G2, G3")
+        raise UserError(
+            f"unknown stages {shorten(wrong or stages)}",
+            where="catalog.stages",
+            expected="G1, G2, G3",
+            fix="catalog.stages=[G1,G3]",
+        )
     if candidates not in ("all", "stages"):
-        raise UserError(f"unknown candidates {candidates!r}", where="catalog.candidates", expected="all or stages")
+        raise UserError(
+            f"unknown candidates {candidates!r}", where="catalog.candidates", expected="all or stages", fix="choose one"
+        )
     root = _download(hub, revision) if hub else existing(path, _LAYOUT)
     if not root.is_dir():
-        raise UserError(f"{root} is a file", where="catalog.path", expected=_LAYOUT)
+        raise UserError(f"{root} is a file", where="catalog.path", expected=_LAYOUT, fix="name the folder")
     root = _unpacked(root)
     tools, counts = ToolTable(), Counter[str]()
     if candidates == "all":
@@ -81,7 +88,12 @@ def load(
     _conversations(root, splits, tools, counts, strict=candidates == "all")
     splits = splits or _instructions(root, stages, tools, counts)
     if not any(splits.values()):
-        raise UserError(f"{root} holds no queries", where="catalog.path", expected=_LAYOUT + ", or G*_query.json")
+        raise UserError(
+            f"{root} holds no queries",
+            where="catalog.path",
+            expected=_LAYOUT + ", or G*_query.json",
+            fix="set catalog.path=…",
+        )
     if "train" in splits:
         splits["train"], splits["validation"] = hold_out(splits["train"], validation_share, seed)
     elif train_share or validation_share:
@@ -258,7 +270,7 @@ def _test_ids(root: Path, stage: str) -> list[str]:
     for file in sorted(root.rglob(f"test_query_ids/{stage}_*.json")):
         value = read_json(file)
         if not isinstance(value, list | dict):
-            raise UserError(shorten(value), where=str(file), expected="a list of query ids")
+            raise UserError(shorten(value), where=str(file), expected="a list of query ids", fix="fetch it again")
         ids += [str(i) for i in value]
     return ids
 
@@ -305,7 +317,9 @@ def _unpacked(root: Path) -> Path:
             with tarfile.open(archive) as tar:
                 tar.extractall(draft, filter="data")
         except (tarfile.TarError, EOFError, OSError) as fault:
-            raise UserError(f"can't be unpacked ({fault})", where=str(archive), fix="fetch it again") from fault
+            raise UserError(
+                f"can't be unpacked ({fault})", where=str(archive), expected="a whole tar.gz", fix="fetch it again"
+            ) from fault
         for file in root.glob("*.json"):
             (draft / file.name).symlink_to(file.resolve())
         with contextlib.suppress(OSError):  # another run was faster: its copy is as good

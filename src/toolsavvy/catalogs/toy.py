@@ -80,7 +80,12 @@ def load(
     most = len(_ACTIONS) * len(_OBJECTS)
     for value, key, high in ((tools, "tools", most), (queries_per_tool, "queries_per_tool", 50)):
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= high:
-            raise UserError(f"{value!r} is out of range", where=f"catalog.{key}", expected=f"1 to {high}")
+            raise UserError(
+                f"{value!r} is out of range",
+                where=f"catalog.{key}",
+                expected=f"1 to {high}",
+                fix="choose a number in the range",
+            )
     rng = np.random.default_rng(seed)
     pairs = [(verb, thing) for verb in _ACTIONS for thing in _OBJECTS]
     chosen = [pairs[i] for i in sorted(rng.permutation(most)[:tools])]

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+import yaml
+from catalog_files import fault
+
+from toolsavvy.catalog import DEFAULT_DOCUMENT
+
+CONF = Path(__file__).parents[2] / "conf" / "catalog"
+MINE = "toolbench stabletoolbench toolsense toollens metatool sealtools jsonl openapi mcp functions toy".split()
+
+
+def option(name):
+    values = yaml.safe_load((CONF / f"{name}.yaml").read_text())
+    module, _, function = values.pop("_target_").rpartition(".")
+    return getattr(importlib.import_module(module), function), values
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_an_option_holds_every_argument_with_its_default(name):
+    load, values = option(name)
+    parameters = inspect.signature(load).parameters
+    assert set(values) == set(parameters)
+    chosen = {"name", "layout", "validation_share", "stages"}  # options that differ from the plain function on purpose
+    for key in values.keys() - chosen:
+        assert values[key] == parameters[key].default, key
+    assert values["name"] == name
+    assert values["document"] == DEFAULT_DOCUMENT
+
+
+@pytest.mark.parametrize("name", [n for n in MINE if n != "toy"])
+def test_an_option_without_its_path_says_so(name):
+    load, values = option(name)
+    fault(lambda: load(**values), what="catalog.path is not set", where="catalog.path", fix="catalog.path=")
+
+
+@pytest.mark.parametrize("name", [n for n in MINE if n != "toy"])
+def test_an_option_with_a_wrong_path_names_it(name, tmp_path):
+    load, values = option(name)
+    absent = tmp_path / "not_there"
+    fault(lambda: load(**{**values, "path": str(absent)}), what=str(absent), where="catalog.path", fix="catalog.path=")
+
+
+def test_the_toy_option_loads():
+    load, values = option("toy")
+    assert len(load(**values).catalog) == 24
+
+
+@pytest.mark.parametrize("name", MINE)
+def test_every_line_is_explained(name):
+    lines = (CONF / f"{name}.yaml").read_text().splitlines()
+    assert lines[0].startswith("# ")
+    plain = ("_target_", "name", "#")
+    assert all("  # " in line for line in lines if line.strip() and not line.startswith(plain))
