@@ -212,7 +212,7 @@ class Run:
 
     def _position(self, line: Line, catalog: Catalog) -> int:
         """Position of a line's tool, `NO_TOOL` for a placeholder."""
-        if line.document.startswith(NONE_PREFIX) and line.document not in catalog.index:
+        if line.document.startswith(NONE_PREFIX):
             return NO_TOOL
         for id in (unquote(line.document), line.document):
             if id in catalog.index:
