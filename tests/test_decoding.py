@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tiny_models import EOS, random_codes, random_prompts, tiny
 from toolsavvy.decoding import Beams, ToolTrie, beam_search, free_atomic, rank_atomic, to_ranking
 from toolsavvy.decoding.atomic import top_k
-from toolsavvy.decoding.beams import tie_places
-from toolsavvy.retrieval.ranking import NO_TOOL
+from toolsavvy.retrieval.ranking import NO_TOOL, tie_ranks
 
 VOCABULARY = 97
 MODEL = tiny("llama", VOCABULARY)
@@ -159,7 +158,7 @@ def test_top_k_keeps_the_tie_rule_across_the_cut(values: list[int], k: int, rng:
     ids = [f"id{i:02d}" for i in range(len(values))]
     rng.shuffle(ids)  # type: ignore[attr-defined]
     k = min(k, len(values))
-    indices, scores = top_k(torch.tensor([values], dtype=torch.float32), k, tie_places(ids))
+    indices, scores = top_k(torch.tensor([values], dtype=torch.float32), k, tie_ranks(ids))
     expected = sorted(range(len(values)), key=lambda i: (values[i], ids[i]), reverse=True)[:k]
     assert indices[0].tolist() == expected
     assert scores[0].tolist() == [values[i] for i in expected]

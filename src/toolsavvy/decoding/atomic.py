@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from toolsavvy.decoding.beams import Beams, Decoder, in_batches, inference, length_batches, search, tie_places
-from toolsavvy.retrieval.ranking import Ranking
+from toolsavvy.decoding.beams import Beams, Decoder, in_batches, inference, length_batches, search
+from toolsavvy.retrieval.ranking import Ranking, tie_ranks
 
 
 def rank_atomic(
@@ -34,7 +34,7 @@ def rank_atomic(
         ids: tool ids, for the order of equal scores (descending, as trec_eval).
         batch_size: prompts in one forward pass.
     """
-    k, places = min(k, len(tokens)), tie_places(ids)
+    k, ranks = min(k, len(tokens)), tie_ranks(ids)
     indices = np.zeros((len(prompts), k), dtype=np.int64)
     scores = np.zeros((len(prompts), k), dtype=np.float64)
     columns = torch.tensor(tokens, dtype=torch.int64, device=model.device)
@@ -42,7 +42,7 @@ def rank_atomic(
         for rows in length_batches(prompts, batch_size):
             logits = Decoder(model, [prompts[i] for i in rows]).logits
             tools = logits.index_select(1, columns) - logits.logsumexp(1, keepdim=True)
-            indices[rows], scores[rows] = top_k(tools, k, places)
+            indices[rows], scores[rows] = top_k(tools, k, ranks)
     return Ranking(indices, scores)
 
 
@@ -61,8 +61,8 @@ def free_atomic(model: Any, prompts: Sequence[Sequence[int]], k: int, *, eos_id:
         return in_batches(prompts, batch_size, run, (k, 2))
 
 
-def top_k(scores: Tensor, k: int, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices and float64 scores [row, k] of the k best columns; equal scores in descending order of `places`.
+def top_k(scores: Tensor, k: int, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Indices and float64 scores [row, k] of the k best columns; equal scores by ascending `tie_ranks`.
 
     Sorting 47k columns for each query would cost more than scoring them, so only rows with a tie across the cut are
     sorted in full.
@@ -73,7 +73,7 @@ def top_k(scores: Tensor, k: int, places: np.ndarray) -> tuple[np.ndarray, np.nd
     if width > k:
         for row in np.flatnonzero(values[:, k] == values[:, k - 1]):
             full = scores[row].double().cpu().numpy()
-            indices[row] = np.lexsort((-places, -full))[: k + 1]
+            indices[row] = np.lexsort((ranks, -full))[: k + 1]
             values[row] = full[indices[row]]
-    order = np.lexsort((-places[indices], -values))[:, :k]
+    order = np.lexsort((ranks[indices], -values))[:, :k]
     return np.take_along_axis(indices, order, 1), np.take_along_axis(values, order, 1)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from toolsavvy.decoding.trie import ToolTrie
-from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
+from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, tie_ranks
 
 PAD = -1
 """Fills a sequence after its end."""
@@ -80,18 +80,10 @@ def to_ranking(beams: Beams, trie: ToolTrie, ids: Sequence[str] | None = None) -
     scores = beams.scores.double().cpu().numpy()
     indices = np.where(np.isneginf(scores), NO_TOOL, indices)
     if ids is not None:
-        places = np.append(tie_places(ids), -1)[indices]  # NO_TOOL = -1 reads the appended place: last among equals
-        order = np.lexsort((-places, -scores))
+        ranks = np.append(tie_ranks(ids), len(ids))[indices]  # NO_TOOL = -1 reads the appended one: last among equals
+        order = np.lexsort((ranks, -scores))
         indices, scores = np.take_along_axis(indices, order, 1), np.take_along_axis(scores, order, 1)
     return Ranking(indices, scores)
-
-
-def tie_places(ids: Sequence[str]) -> np.ndarray:
-    """int64 [tool], the place of each id in ascending order: among equal scores the higher place comes first."""
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    places = np.empty(len(ids), dtype=np.int64)
-    places[order] = np.arange(len(ids))
-    return places
 
 
 class Decoder:
