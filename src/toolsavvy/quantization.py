@@ -137,7 +137,7 @@ def _numbers(count: int, branches: int) -> Sequence[tuple[int, ...]]:
 
 
 def kmeans(vectors: np.ndarray, clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Plain Lloyd: labels int64 [n] and centres [min(clusters, n), dim]; empty clusters move to the farthest vectors."""
+    """Plain Lloyd: labels int64 [n] and centres [min(clusters, n), dim]; empty clusters move to far vectors."""
     centres = vectors[rng.choice(len(vectors), min(clusters, len(vectors)), replace=False)]
     labels = np.full(len(vectors), -1)
     for _ in range(LLOYD_STEPS):
