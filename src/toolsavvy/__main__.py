@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from toolsavvy.config.compose import Job
     from toolsavvy.config.schema import Config
+    from toolsavvy.tracking import Run
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 _RUNS_NOTHING = ("cfg", "info", "hydra_help", "shell_completion")
@@ -87,7 +89,7 @@ def _command(words: list[str]) -> int:
         return _show_plans(jobs, configs)
     if args.multirun:
         return _sweep(_flags(words, args), overrides, jobs, configs)
-    return _single(_flags(words, args), overrides, jobs[0], configs[0])
+    return _single(_flags(words, args), overrides, jobs[0])
 
 
 def _flags(words: Sequence[str], args: Namespace) -> list[str]:
@@ -128,24 +130,19 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
     return 0
 
 
-def _single(flags: list[str], overrides: list[str], job_: Job, config: Config) -> int:
-    """One run; its status file says how it ended."""
-    from toolsavvy.tracking.records import read_status
+def _single(flags: list[str], overrides: list[str], job_: Job) -> int:
+    """One run, and one line about how it ended."""
     from toolsavvy.tracking.run import is_writer
 
-    folder = job_.folder
-    overrides = [*overrides, *_pin("hydra.run.dir", folder, overrides)]
-    try:
-        _hydra(flags, overrides)
-    except UserError:
-        raise
-    except Exception as error:
-        sys.stderr.write(_failure(error, ENDED[-1] if ENDED else folder))
+    _hydra(flags, [*overrides, *_pin("hydra.run.dir", job_.folder, overrides)])
+    (end,) = ENDED
+    if isinstance(end.error, UserError):
+        raise end.error
+    if end.error is not None:
+        sys.stderr.write(_failure(end.error, end.folder))
         return FAILED
-    place = ENDED[-1] if ENDED else folder
-    status = read_status(place)
     if is_writer():
-        _stderr().print(f"{status.status if status else 'done'}: {place}", soft_wrap=True)
+        _stderr().print(f"done: {end.folder}", soft_wrap=True)
     return 0
 
 
@@ -200,35 +197,47 @@ def _show_plans(jobs: Sequence[Job], configs: Sequence[Config]) -> int:
     return 0
 
 
-ENDED: list[Path] = []
-"""Folders of the jobs that ran in this process, in order."""
+@dataclass(frozen=True)
+class End:
+    """How a job of this process ended: its folder, and the error if there was one."""
+
+    folder: Path
+    error: Exception | None = None
+
+
+ENDED: list[End] = []
+"""Jobs that ran in this process, in order. Hydra's own way of handing errors on prints overrides, secrets included."""
 
 
 def job(cfg: DictConfig) -> None:
     """What Hydra calls for every job: typed config, folder, run, method.
 
-    In a sweep nothing is raised, so that every launcher goes on with the next job; status.json tells how it ended.
+    Nothing is raised, so that every launcher goes on with the next job; status.json tells how it ended.
     """
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
-    from toolsavvy.config.compose import typed
+    settings = HydraConfig.get()
+    folder, failure = Path(settings.runtime.output_dir), None
+    try:
+        config, run, folder = _make_run(cfg, settings)
+        if run is not None:
+            _work(config, run)
+    except Exception as error:
+        failure = error
+        if settings.mode == RunMode.MULTIRUN:
+            sys.stderr.write(_failure(error, folder))
+    ENDED.append(End(folder, failure))
+
+
+def _work(config: Config, run: Run) -> None:
+    """Let the method do its work inside the run, and give memory back before the next job."""
     from toolsavvy.config.preflight import locate
 
-    settings = HydraConfig.get()
     try:
-        config = typed(cfg)
-        run = _make_run(config, cfg, settings)
-        if run is None:
-            return
-        ENDED.append(run.dir)
         with run:
             _seed(config)
             locate(config.method._target_, "method._target_")(config, run)
-    except Exception as error:
-        if settings.mode != RunMode.MULTIRUN:
-            raise
-        sys.stderr.write(_failure(error, ENDED[-1] if ENDED else Path(settings.runtime.output_dir)))
     finally:
         _free()
 
@@ -243,31 +252,43 @@ def _free() -> None:
         torch.cuda.empty_cache()
 
 
-def _make_run(config: Config, cfg: DictConfig, settings: Any) -> Any:
-    """The run in its own folder, or in that of the earlier run it continues; None when there is nothing to do."""
-    from toolsavvy.tracking import Run, config_hash
-    from toolsavvy.tracking.records import Status, find_run, is_alive, read_status, write_status
+def _make_run(cfg: DictConfig, settings: Any) -> tuple[Config, Run | None, Path]:
+    """The typed config, the run (None when there is nothing to do) and its folder.
+
+    A resumed run keeps the folder of the earlier one that was cut off.
+    """
+    from toolsavvy.config.compose import typed
+    from toolsavvy.tracking import Run
+    from toolsavvy.tracking.records import Status, write_status
     from toolsavvy.tracking.run import RUN_DIR, identify, is_writer
 
-    folder = Path(settings.runtime.output_dir)
-    identity = identify(settings, cfg)
+    config, folder, identity = typed(cfg), Path(settings.runtime.output_dir), identify(settings, cfg)
     if not is_writer():  # a further rank of a distributed run: rank 0 has decided
-        return Run(config, cfg, Path(os.environ.get(RUN_DIR, folder)), identity)
-    if config.on_error == "stop" and identity.number is not None and _has_failed_job(folder.parent):
+        folder = Path(os.environ.get(RUN_DIR, folder))
+    elif config.on_error == "stop" and identity.number is not None and _has_failed_job(folder.parent):
         write_status(folder, Status("skipped", error="an earlier job failed (on_error=stop)"))
-        return None
-    earlier = find_run(Path(config.paths.outputs), config_hash(cfg)) if config.resume else None
-    if earlier is not None:
-        status = read_status(earlier)
-        if folder.resolve() != earlier.resolve() and not any(folder.iterdir()):
-            folder.rmdir()
-        if status is not None and status.status == "done":
-            ENDED.append(earlier)
-            return None
-        if status is not None and is_alive(status):
-            raise UserError("this run is still going on", where=str(earlier), fix="wait for it, or end it first")
-        folder = earlier
-    return Run(config, cfg, folder, identity)
+        return config, None, folder
+    elif config.resume:
+        folder, is_done = _earlier(cfg, config, folder)
+        if is_done:
+            return config, None, folder
+    return config, Run(config, cfg, folder, identity), folder
+
+
+def _earlier(cfg: DictConfig, config: Config, folder: Path) -> tuple[Path, bool]:
+    """The folder of an earlier run of this very config (else the given one), and whether it is done."""
+    from toolsavvy.tracking import config_hash, read_status
+    from toolsavvy.tracking.records import find_run, is_alive
+
+    earlier = find_run(Path(config.paths.outputs), config_hash(cfg))
+    status = read_status(earlier) if earlier is not None else None
+    if earlier is None or status is None:
+        return folder, False
+    if is_alive(status):
+        raise UserError("this run is still going on", where=str(earlier), fix="wait for it, or end it first")
+    if folder.resolve() != earlier.resolve() and not any(folder.iterdir()):
+        folder.rmdir()
+    return earlier, status.status == "done"
 
 
 def _has_failed_job(sweep: Path) -> bool:

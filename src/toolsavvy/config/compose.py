@@ -35,12 +35,14 @@ class Job:
         choices: group -> chosen option(s), as typed or by default.
         overrides: the command line of this job.
         folder: where Hydra would put it: the run's folder, or the sweep's.
+        config_dir: the user's own folder of options, which goes before ours.
     """
 
     config: DictConfig
     choices: dict[str, str]
     overrides: tuple[str, ...]
     folder: Path
+    config_dir: Path | None = None
 
 
 @cache
@@ -74,23 +76,23 @@ def with_experiment(overrides: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def _hydra(config_dir: str | None) -> Iterator[None]:
+def _hydra() -> Iterator[None]:
     """Hydra's global state for the time of a composition, restored afterwards."""
     register()
     before = GlobalHydra.instance().hydra
     with hydra.initialize_config_dir(str(conf_dir()), version_base="1.3", job_name="toolsavvy"):
-        if config_dir is not None:
-            _add_config_dir(config_dir)
         yield
     GlobalHydra.instance().hydra = before
 
 
-def _add_config_dir(config_dir: str) -> None:
-    """Put a user's folder of options before the structured schemas, as Hydra's --config-dir does."""
+def _search(config_dir: str | None) -> list[str]:
+    """The override that makes Hydra look into a user's folder of options too."""
+    if config_dir is None:
+        return []
     folder = Path(config_dir).resolve()
     if not folder.is_dir():
         raise UserError(f"no folder {config_dir}", where="--config-dir", expected="a folder of YAML files")
-    GlobalHydra.instance().config_loader().get_search_path().prepend("command-line", f"file://{folder}")
+    return [f"hydra.searchpath=['file://{folder}']"]
 
 
 def compose(overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Job:
@@ -104,24 +106,24 @@ def compose(overrides: Sequence[str] = (), *, config_dir: str | None = None) -> 
         UserError: a group, option or key does not exist, or a value has the wrong type.
     """
     try:
-        with _hydra(config_dir):
-            return _compose(list(overrides))
+        with _hydra():
+            return _compose(list(overrides), config_dir)
     except UserError:
         raise
     except Exception as error:
         raise explain(error, overrides, groups(), conf_dir()) from error
 
 
-def _compose(overrides: list[str]) -> Job:
+def _compose(overrides: list[str], config_dir: str | None) -> Job:
     """Compose and split Hydra's node off."""
-    cfg = hydra.compose("config", overrides, return_hydra_config=True)
+    cfg = hydra.compose("config", [*overrides, *_search(config_dir)], return_hydra_config=True)
     choices = {k: str(v) for k, v in cfg.hydra.runtime.choices.items() if not k.startswith(("hydra/", "schema"))}
     # Hydra does not record lists that were left at their defaults.
     choices |= {group: ",".join(sorted(cfg.get(group) or ())) for group in ("retriever", "suite")}
     folder = Path(str(cfg.hydra.run.dir)).resolve()
     with open_dict(cfg):
         del cfg["hydra"]
-    return Job(cfg, choices, tuple(overrides), folder)
+    return Job(cfg, choices, tuple(overrides), folder, Path(config_dir) if config_dir else None)
 
 
 def compose_sweep(overrides: Sequence[str], *, config_dir: str | None = None) -> list[Job]:
@@ -131,28 +133,28 @@ def compose_sweep(overrides: Sequence[str], *, config_dir: str | None = None) ->
         UserError: as `compose`, for the first job it holds for.
     """
     try:
-        with _hydra(config_dir):
-            return [_compose(job) for job in _split(list(overrides))]
+        with _hydra():
+            return [_compose(job, config_dir) for job in _split(list(overrides), config_dir)]
     except UserError:
         raise
     except Exception as error:
         raise explain(error, overrides, groups(), conf_dir()) from error
 
 
-def _split(overrides: list[str]) -> list[list[str]]:
+def _split(overrides: list[str], config_dir: str | None) -> list[list[str]]:
     """One list of overrides per job; `hydra.sweeper.params` of a sweep file count too."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
     parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    fixed = [o.input_line for o in parser.parse_overrides(overrides) if not o.is_sweep_override()]
-    cfg = hydra.compose("config", [str(o) for o in fixed], return_hydra_config=True)
+    fixed = [str(o.input_line) for o in parser.parse_overrides(overrides) if not o.is_sweep_override()]
+    cfg = hydra.compose("config", [*fixed, *_search(config_dir)], return_hydra_config=True)
     params = OmegaConf.select(cfg, "hydra.sweeper.params") or {}
     lines = [f"{key}={value}" for key, value in params.items()] + overrides
     return BasicSweeper.split_arguments(parser.parse_overrides(lines), None)[0]
 
 
-def typed(cfg: DictConfig) -> schema.Config:
-    """Resolve every interpolation and turn the config into dataclasses.
+def typed(cfg: DictConfig, overrides: Sequence[str] = ()) -> schema.Config:
+    """Resolve every interpolation and turn the config into dataclasses; `overrides` only help to say where.
 
     Raises:
         UserError: a value is missing, out of range, or refers to something that does not exist.
@@ -163,7 +165,7 @@ def typed(cfg: DictConfig) -> schema.Config:
     except UserError:
         raise
     except Exception as error:
-        raise explain(error, (), groups(), conf_dir()) from error
+        raise explain(error, overrides, groups(), conf_dir()) from error
     assert isinstance(config, schema.Config)
     return config
 

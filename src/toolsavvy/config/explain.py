@@ -79,8 +79,9 @@ def _file(chain: Sequence[BaseException], conf: Path) -> str:
     """The YAML file that Hydra names as "In 'model/toy': ...", relative to the project where possible."""
     for cause in chain:
         named = re.search(r"In '([^']+)'", str(cause))
-        if named and (conf / f"{named[1]}.yaml").is_file():
-            return f"{conf.name}/{named[1]}.yaml"
+        if named:
+            is_ours = (conf / f"{named[1]}.yaml").is_file()
+            return f"{conf.name}/{named[1]}.yaml" if is_ours else f"{named[1]}.yaml"
     return ""
 
 
@@ -185,6 +186,6 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     expected = f"a value of type {kind[1].lower()}" if kind else ""
     fix = ""
     if "is not a subclass of RecipeConfig" in str(cause):
-        expected, fix = "a whole recipe", "'+method.recipes.NAME={epochs:3,replay:documents}'"
+        expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:documents}}'"
     what = _first_line(cause)
     return UserError(f"{what} ('{key}')" if key and key not in what else what, where=where, expected=expected, fix=fix)

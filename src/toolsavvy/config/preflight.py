@@ -22,6 +22,8 @@ from toolsavvy.errors import UserError, did_you_mean
 
 MINIMUM_DISK = 500_000_000
 """Bytes that must be free below outputs/."""
+SEVERAL = ("retriever", "suite")
+"""Groups of which several options can be chosen, each under its own name."""
 _HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
 _HUB = ("huggingface.co", 443)
 
@@ -51,7 +53,7 @@ def preflight(job: Job) -> schema.Config:
 def check_config(job: Job) -> schema.Config:
     """The checks that look at no file and no network: keys, types, ranges, interpolations, `_target_` signatures."""
     _refuse_extra_keys(job.config, "", job)
-    config = typed(job.config)
+    config = typed(job.config, job.overrides)
     if not isinstance(config.method, schema.MethodConfig):
         raise UserError("method has no schema", where="method", expected="an option of the group method")
     _check_groups(config)
@@ -146,30 +148,27 @@ def origin(key: str, job: Job) -> str:
     for override in job.overrides:
         if override.lstrip("+~").split("=", 1)[0] == key:
             return f"command line, {override}"
-    experiment = job.choices.get("experiment", "None")
-    for file in _files(key, experiment, job):
-        if _holds(file, key):
-            return f"{conf_dir().name}/{file.relative_to(conf_dir())}, key '{key}'"
+    for base in (*([job.config_dir] if job.config_dir else []), conf_dir()):
+        for file in _files(key, base, job):
+            if _holds(file, key, base):
+                return f"{base.name}/{file.relative_to(base)}, key '{key}'"
     return f"key '{key}'"
 
 
-def _files(key: str, experiment: str, job: Job) -> Iterator[Path]:
+def _files(key: str, base: Path, job: Job) -> Iterator[Path]:
     """Files that may have set a key, the strongest first."""
-    conf = conf_dir()
     group, _, rest = key.partition(".")
-    options = (rest.split(".")[0],) if group in ("retriever", "suite") else (job.choices.get(group, ""),)
-    candidates = [conf / "experiment" / f"{experiment}.yaml", *(conf / group / f"{o}.yaml" for o in options)]
-    yield from (f for f in [*candidates, conf / "config.yaml"] if f.is_file())
+    option = rest.split(".")[0] if group in SEVERAL else job.choices.get(group, "")
+    names = (f"experiment/{job.choices.get('experiment')}", f"{group}/{option}", "config")
+    yield from (f for name in names if (f := base / f"{name}.yaml").is_file())
 
 
-def _holds(file: Path, key: str) -> bool:
+def _holds(file: Path, key: str, base: Path) -> bool:
     """Whether a file sets the key, spelled from the root or from the option's package."""
     text = file.read_text(encoding="utf-8")
-    content = yaml.safe_load(text) or {}
-    skip = 0
-    if "@package _global_" not in text and file.parent != conf_dir():
-        skip = 2 if file.parent.name in ("retriever", "suite") else 1
-    node: Any = content
+    is_global = "@package _global_" in text or file.parent == base
+    skip = 0 if is_global else 2 if file.parent.name in SEVERAL else 1
+    node: Any = yaml.safe_load(text) or {}
     for part in key.split(".")[skip:]:
         if not isinstance(node, Mapping) or part not in node:
             return False

@@ -249,7 +249,7 @@ class Run:
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for the logger; results get theirs when the run ends."""
         if self.is_writer:
-            self._logger.table(name, columns, rows)
+            self._logger.table(name, columns, mask(rows))
 
     def _make_logger(self) -> Logger:
         """The logger that the config asks for."""
@@ -267,7 +267,7 @@ class Run:
             group=self.identity.group,
             job_type=method,
             name="-".join(str(p) for p in parts if p),
-            tags=[*sorted({experiment} - {"None"}), str(choices.get("catalog", "")), *self.config.logger.tags],
+            tags=mask([*sorted({experiment} - {"None"}), choices.get("catalog", ""), *self.config.logger.tags]),
         )
         self.note(wandb={"id": logger.id, "mode": logger.mode})
         return logger
