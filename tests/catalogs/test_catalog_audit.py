@@ -59,4 +59,8 @@ def test_lines_are_plain_and_safe():
     assert lines[:2] == ["tools: 4", "queries: test 1"]
     assert "source: merged rows: 3" in lines
     assert not any("nothing" in line for line in lines)
+    assert render_audit({"own count": 2000, "by split": {"test": 1}, "none": 0}) == [
+        "own count: 2,000",
+        "by split: test 1",
+    ]
     assert visible("a\x1b[31m\u202eb") == "a\\x1b[31m\\u202eb"

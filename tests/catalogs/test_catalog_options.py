@@ -11,7 +11,19 @@ from catalog_files import fault
 from toolsavvy.catalog import DEFAULT_DOCUMENT
 
 CONF = Path(__file__).parents[2] / "conf" / "catalog"
-MINE = "toolbench stabletoolbench toolsense toollens metatool sealtools jsonl openapi mcp functions toy".split()
+MINE = [
+    "toolbench",
+    "stabletoolbench",
+    "toolsense",
+    "toollens",
+    "metatool",
+    "sealtools",
+    "jsonl",
+    "openapi",
+    "mcp",
+    "functions",
+    "toy",
+]
 
 
 def option(name):
@@ -35,7 +47,7 @@ def test_an_option_holds_every_argument_with_its_default(name):
 @pytest.mark.parametrize("name", [n for n in MINE if n != "toy"])
 def test_an_option_without_its_path_says_so(name):
     load, values = option(name)
-    fault(lambda: load(**values), what="catalog.path is not set", where="catalog.path", fix="catalog.path=")
+    fault(lambda: load(**values), what="not set", where="catalog.path", fix="catalog.path=")
 
 
 @pytest.mark.parametrize("name", [n for n in MINE if n != "toy"])

@@ -68,6 +68,9 @@ def test_other_bad_files(tmp_path):
     make(tmp_path, des={**DES, "x": 3})
     where = "plugin_des.json, entry 9 ('x'), field 'description'"
     fault(lambda: metatool.load(tmp_path), what="a number (3)", where=where, expected="text")
+    write_text(tmp_path / "plugin_des.json", '{"Tool&1": "one", "Tool&1": "other"}')
+    where = "plugin_des.json, field 'Tool&1'"
+    fault(lambda: metatool.load(tmp_path), what="occurs twice", where=where, expected="unique keys")
     make(tmp_path, multi=[{"query": "q", "tool": []}])
     fault(lambda: metatool.load(tmp_path), what="no gold", where="golden.json, record 1, field 'tool'")
     make(tmp_path, multi=[{"query": "q", "tool": ["Tool&1", "No"]}])

@@ -164,6 +164,25 @@ def test_any_web_of_references_resolves(tmp_path_factory, body, a, b, c):
     assert "schemas/B" not in text
 
 
+def test_yaml_values_that_json_lacks_become_text_or_lists(tmp_path):
+    schema = (
+        "{default: !!set {a, b}, enum: [!!binary aGk=, !!timestamp 2020-01-01, 0x1F, .inf, 12, 1.5, true, ~, null]}"
+    )
+    operation = f"{{operationId: a, parameters: [{{name: x, in: query, schema: {schema}}}]}}"
+    data = openapi.load(write_text(tmp_path / "s.yml", f"openapi: 3.0.0\npaths: {{/a: {{get: {operation}}}}}\n"))
+    parameter = data.catalog.tools[0].parameters["properties"]["x"]
+    assert parameter["default"] == ["a", "b"]
+    assert parameter["enum"] == ["aGk=", "2020-01-01", "0x1F", ".inf", 12, 1.5, True, None, None]
+    assert len(data.catalog.fingerprint) == 64
+
+
+def test_yaml_never_runs_code(tmp_path):
+    text = f"openapi: !!python/object/apply:os.mkdir ['{tmp_path}/made']\n"
+    path = write_text(tmp_path / "s.yaml", text)
+    fault(lambda: openapi.load(path), what="broken YAML", where="s.yaml, line 1", expected="valid YAML")
+    assert not (tmp_path / "made").exists()
+
+
 def test_ids_that_two_files_share(tmp_path):
     for stem in ("one", "two"):
         write_json(tmp_path / f"{stem}.json", spec_of({}))

@@ -77,7 +77,7 @@ def test_half_a_surrogate_pair_and_absurd_depth(tmp_path):
 
 
 def test_missing_paths_name_the_key_and_the_near_miss(tmp_path):
-    fault(lambda: existing(None), what="catalog.path is not set", where="catalog.path", fix="catalog.path=")
+    fault(lambda: existing(None), what="not set", where="catalog.path", fix="catalog.path=")
     (tmp_path / "metatool").mkdir()
     absent = tmp_path / "metatol"
     fault(lambda: existing(absent), what=str(absent), where="catalog.path", fix="did you mean 'metatool'?")

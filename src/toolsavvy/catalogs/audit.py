@@ -63,11 +63,12 @@ def audited(data: RetrievalSet, **source: int) -> RetrievalSet:
 def render_audit(report: Mapping[str, Any]) -> list[str]:
     """The audit as plain lines; counts of zero are left out, control characters are escaped."""
     lines = []
-    for key, label in _LABELS.items():
+    others = {key: str(key).replace("_", " ") for key in report if key not in _LABELS and key != "source"}
+    for key, label in {**_LABELS, **others}.items():
         value = report.get(key, 0)
         if isinstance(value, Mapping):
             value = ", ".join(f"{name} {count:,}" for name, count in value.items() if count or key == "queries")
-        elif value or key == "tools":
+        elif isinstance(value, int | float) and (value or (key == "tools" and key in report)):
             value = f"{value:,}"
         if value:
             lines.append(f"{label}: {value}")

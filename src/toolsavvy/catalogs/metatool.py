@@ -66,7 +66,7 @@ def load(
 
 def _tools(path: Path) -> ToolTable:
     """Tools of the name -> description mapping."""
-    value, tools = read_json(path), ToolTable()
+    value, tools = read_json(path, unique_keys=True), ToolTable()
     if not isinstance(value, Mapping):
         raise UserError(
             kind_name(type(value)), where=str(path), expected="an object {name: description}", fix="use plugin_des.json"

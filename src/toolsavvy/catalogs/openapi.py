@@ -110,6 +110,10 @@ def read_yaml(path: Path) -> Any:
 
     try:
         return _text_keys(yaml.load(read_text(path), _yaml_loader()))
+    except RecursionError as fault:
+        raise UserError(
+            "nested too deeply", where=str(path), expected="YAML of ordinary depth", fix="flatten it"
+        ) from fault
     except yaml.YAMLError as fault:
         mark = getattr(fault, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else str(path)
@@ -134,6 +138,10 @@ def _yaml_loader() -> Any:
     loader.add_constructor("tag:yaml.org,2002:int", lambda made, node: int(made.construct_scalar(node)))
     for tag in ("timestamp", "binary"):  # dates and bytes have no place in JSON
         loader.add_constructor(f"tag:yaml.org,2002:{tag}", lambda made, node: made.construct_scalar(node))
+    # A set is no JSON either: its members become a list.
+    loader.add_constructor(
+        "tag:yaml.org,2002:set", lambda made, node: [made.construct_object(k) for k, _ in node.value]
+    )
     return loader
 
 

@@ -6,8 +6,10 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +90,7 @@ def existing(path: str | Path | None, what: str = "the catalog's file or folder"
         UserError: no path was given, or nothing is there.
     """
     if path is None or not str(path).strip():
-        raise UserError(f"{key} is not set", where=key, expected=what, fix=f"add {key}=/where/it/is")
+        raise UserError("not set", where=key, expected=what, fix=f"add {key}=/where/it/is")
     found = Path(path).expanduser()
     if not found.exists():
         near = did_you_mean(found.name, [p.name for p in found.parent.iterdir()]) if found.parent.is_dir() else ""
@@ -158,15 +160,18 @@ def read_jsonl(path: Path) -> Iterator[Record]:
             yield as_record(_parse(line, place), place)
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path, *, unique_keys: bool = False) -> Any:
     """A whole JSON file; one that holds an object a line (BFCL names those .json) comes back as a list.
+
+    `unique_keys` refuses keys that repeat, of which JSON readers silently keep the last.
 
     Raises:
         UserError: it is not JSON, with line and column.
     """
     text = read_text(path)
+    hook = partial(_unique, place=str(path)) if unique_keys else None
     try:
-        return _checked(json.loads(text), text, str(path))
+        return _checked(json.loads(text, object_pairs_hook=hook), text, str(path))
     except json.JSONDecodeError as fault:
         lines = [line for line in text.split("\n") if line.strip()]
         if fault.msg == "Extra data" and len(lines) > 1 and lines[0].strip().endswith("}"):
@@ -272,6 +277,16 @@ def _parse(text: str, place: str) -> Any:
         ) from fault
 
 
+def _unique(pairs: Sequence[tuple[str, Any]], place: str) -> dict[str, Any]:
+    """An object none of whose keys repeats."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        double = next(key for key, n in Counter(key for key, _ in pairs).items() if n > 1)
+        where = f"{place}, field {double!r}"
+        raise UserError(f"key {double!r} occurs twice", where=where, expected="unique keys", fix="remove one of them")
+    return value
+
+
 def _checked(value: Any, text: str, place: str) -> Any:
     """The value, unless an escape left half a character in it, which no file or model could take."""
     if _SURROGATE.search(text):
@@ -292,5 +307,5 @@ def _broken(fault: json.JSONDecodeError, place: str) -> UserError:
         f"broken JSON at column {fault.colno}: {fault.msg} ({shown})",
         where=place,
         expected="valid JSON",
-        fix="mend or remove the line (an unfinished last line means the file was cut off)",
+        fix="mend it (JSONL holds one object a line; an unfinished last line means the file was cut off)",
     )
