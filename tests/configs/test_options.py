@@ -15,7 +15,7 @@ NEED_NO_DATA = [o for o in OPTIONS if o[0] in ("method", "tuning", "memorization
 SEVERAL = [o for o in OPTIONS if o[0] in ("retriever", "suite")]
 EXPERIMENTS = groups().get("experiment", ())
 REQUIRED = {("model", "local"): ("model.path=nowhere",)}
-"""Values that a schema asks for: None stands for 'required' there, since '???' in a file would not replace a default."""
+"""Values that a schema asks for: None stands for 'required' there, as '???' in a file does not replace a default."""
 
 
 def composed(group: str, option: str, *further: str) -> Job:
