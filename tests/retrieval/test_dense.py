@@ -96,6 +96,14 @@ def test_max_length_cuts_texts_and_leaves_the_model_as_it_was(toy: Encoder) -> N
     assert not np.allclose(*toy.encode(["abcdef and more", "abcdefgh and less"]), atol=1e-3)
 
 
+def test_settings_carry_over_to_another_model(toy: Encoder) -> None:
+    other = Encoder(seed=1)
+    told = Encoder(plain_template="q: {query}", cache=True).with_model(other.model)
+    assert np.array_equal(told.encode_queries(QUERIES[:1]), other.encode(["q: " + QUERIES[0].text]))
+    assert not told.cache
+    assert not np.allclose(other.encode(["a"]), toy.encode(["a"]), atol=1e-3)
+
+
 def test_batching_and_order_do_not_change_embeddings(toy: Encoder) -> None:
     texts = [query.text for query in QUERIES] + ["a much longer text than the others " * 3, QUERIES[0].text]
     one = Encoder.from_model(toy.model, batch_size=1).encode(texts)
@@ -154,6 +162,18 @@ def test_incomplete_or_misspelled_sources_are_named() -> None:
     with pytest.raises(UserError, match="no such folder") as caught:
         _ = Encoder(source="path", path="nowhere").model
     assert "encoder.path=nowhere" in caught.value.where
+
+
+def test_a_hub_that_cannot_be_reached_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreachable(*args: object, **kwargs: object) -> None:
+        raise OSError("can't connect\nand a long explanation")
+
+    monkeypatch.setattr("sentence_transformers.SentenceTransformer", unreachable)
+    with pytest.raises(UserError) as caught:
+        _ = Encoder(source="hub", id="nobody/none-such").model
+    assert caught.value.where == "encoder nobody/none-such"
+    assert "can't connect" in caught.value.what and "long" not in caught.value.what
+    assert "encoder.source=path" in caught.value.fix
 
 
 def test_a_saved_model_loads_from_its_folder(toy: Encoder, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import logging
 import tempfile
@@ -106,6 +107,12 @@ class Encoder:
         """Wrap a model that is in memory already (one that was just trained)."""
         encoder = cls(**settings)
         encoder._model = model
+        return encoder
+
+    def with_model(self, model: SentenceTransformer) -> Encoder:
+        """The same settings around another model (a fine-tuned copy); its embeddings are not kept in the cache."""
+        encoder = copy.copy(self)
+        encoder._model, encoder.cache = model, False
         return encoder
 
     @property
