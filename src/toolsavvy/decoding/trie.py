@@ -75,6 +75,11 @@ class ToolTrie:
         return self.tokens[: self.widths[0]]
 
     @cached_property
+    def _columns(self) -> Tensor:
+        """int64 [widest], counts a node's children."""
+        return torch.arange(max(self.widths), device=self.tokens.device)
+
+    @cached_property
     def _keys(self) -> Tensor:
         """int64 [edges], ascending (parent, token) keys."""
         counts = self.offsets.diff()
@@ -104,11 +109,11 @@ class ToolTrie:
             following = torch.arange(1, 1 + tokens.shape[1], device=tokens.device).expand_as(tokens)
             return logits.index_select(1, self.root_tokens), tokens, following
         width = self.widths[depth] if depth < len(self.widths) else 1
-        edges = self.offsets[nodes][:, None] + torch.arange(width, device=nodes.device)
-        allowed = edges < self.offsets[nodes + 1][:, None]
-        edges = edges.clamp_(max=len(self.tokens) - 1)
-        tokens = self.tokens[edges]
-        return logits.gather(1, tokens).masked_fill_(~allowed, -torch.inf), tokens, edges + 1
+        edges = self.offsets.index_select(0, nodes)[:, None] + self._columns[:width]
+        beyond = edges >= self.offsets.index_select(0, nodes + 1)[:, None]
+        edges.clamp_(max=len(self.tokens) - 1)
+        tokens = self.tokens.take(edges)
+        return logits.gather(1, tokens).masked_fill_(beyond, -torch.inf), tokens, edges + 1
 
     def mask(self, nodes: Tensor, vocabulary: int) -> Tensor:
         """The same constraint as a mask, bool [row, vocabulary], for samplers that need one."""
