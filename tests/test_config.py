@@ -105,6 +105,8 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("method.recipes.plain.replay=document", "method.recipes.<name>.replay", ("did you mean 'documents'?",)),
         ("+retriever.mine={k:3}", "retriever", ("'retriever.mine' has no _target_", "bm25")),
         ("encoder._target_=toolsavvy.retrieval.dense.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
+        ("method._target_=toolsavvy.methods.doctor.rn", "command line, method._target_", ("did you mean 'run'?",)),
+        ("method._target_=toolsavvy.methods.nothing.run", "command line, method._target_", ("there is no module",)),
         ("encoder._target_=no.such.thing", "command line, encoder._target_", ("cannot import",)),
     ],
 )
@@ -169,6 +171,13 @@ def test_a_hub_model_that_is_neither_cached_nor_reachable(monkeypatch: pytest.Mo
         check_model(ModelConfig(source="hub", id="nobody/nothing"))
     assert caught.value.where == "model.id"
     assert "model=local" in caught.value.fix
+
+
+def test_wandb_online_without_a_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(UserError, match=r"logger\.mode: W&B has no key"):
+        preflight(compose(["method=doctor", "logger.mode=online", f"paths.outputs={tmp_path}"]))
 
 
 def test_typed_gives_dataclasses() -> None:

@@ -160,3 +160,19 @@ def test_summary_keys() -> None:
     row = Number("toolgen (free)").__dict__
     assert summary_key(row) == "catalog_test/toolgen (free)/recall@5"
     assert summary_key({**row, "k": None, "slice": "short"}) == "catalog_test:short/toolgen (free)/recall"
+
+
+def test_a_resumed_run_keeps_the_seconds_of_its_first_attempt(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), make_run(tmp_path) as run:
+        with run.stage("first"):
+            time.sleep(0.02)
+        raise KeyboardInterrupt
+    with make_run(tmp_path) as run:
+        assert run.seconds("first") >= 0.02
+        with run.stage("second"):
+            pass
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert list(record["stages"]) == ["first", "second"]
+    assert record["attempts"] == 2
+    with make_run(tmp_path, "seed=1") as run:  # another config in the same folder starts anew
+        assert run.seconds("first") == 0

@@ -234,6 +234,8 @@ def _work(config: Config, run: Run) -> None:
     """Let the method do its work inside the run, and give memory back before the next job."""
     from toolsavvy.config.preflight import locate
 
+    if config.paths.cache:
+        os.environ["TOOLSAVVY_CACHE"] = config.paths.cache
     try:
         with run:
             _seed(config)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import inspect
 import os
 import shutil
@@ -46,6 +48,7 @@ def preflight(job: Job) -> schema.Config:
     if "model" in used:
         check_model(config.model)
     _check_trainer(config)
+    _check_logger(config.logger)
     _check_output(Path(config.paths.outputs))
     return config
 
@@ -128,9 +131,10 @@ def bind(node: Mapping[str, Any], path: str, job: Job) -> None:
     Raises:
         UserError: with file and key.
     """
-    target = locate(str(node["_target_"]), origin(f"{path}._target_", job))
-    if path == "method":  # a method takes (cfg, run); its keys were checked by its schema
+    if path == "method":  # it takes (cfg, run), and its schema has checked its keys
+        _check_method(str(node["_target_"]), origin("method._target_", job))
         return
+    target = locate(str(node["_target_"]), origin(f"{path}._target_", job))
     try:
         parameters = inspect.signature(target).parameters
     except ValueError:  # written in C: it has no signature to bind to
@@ -141,6 +145,22 @@ def bind(node: Mapping[str, Any], path: str, job: Job) -> None:
     for key in node:
         if key not in takes | _HYDRA_KEYS:
             raise unknown_key(str(key), path, takes, origin(f"{path}.{key}", job))
+
+
+def _check_method(target: str, where: str) -> None:
+    """Look a method's function up without importing its module, which would load torch before anything is checked."""
+    module_name, _, name = target.rpartition(".")
+    try:
+        spec = importlib.util.find_spec(module_name)
+    except ImportError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise UserError(f"there is no module '{module_name}'", where=where, expected="a function run(cfg, run)")
+    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
+    if name not in functions:
+        fix = did_you_mean(name, functions)
+        raise UserError(f"'{module_name}' has no function '{name}'", where=where, expected="run(cfg, run)", fix=fix)
 
 
 def origin(key: str, job: Job) -> str:
@@ -227,6 +247,14 @@ def reachable(host: str, port: int, seconds: float = 3.0) -> bool:
             return True
     except OSError:
         return False
+
+
+def _check_logger(logger: schema.LoggerConfig) -> None:
+    """W&B online needs a key, and would ask for one only after the first minutes of work."""
+    has_login = bool(os.environ.get("WANDB_API_KEY")) or (Path.home() / ".netrc").exists()
+    if logger.name == "wandb" and logger.mode == "online" and not has_login:
+        fix = "set WANDB_API_KEY, or logger.mode=offline and `wandb sync` later"
+        raise UserError("W&B has no key", where="logger.mode", expected="auto or offline without a key", fix=fix)
 
 
 def _check_trainer(config: schema.Config) -> None:

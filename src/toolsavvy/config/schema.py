@@ -51,6 +51,10 @@ class ModelConfig:
     """Local folder that `from_pretrained` reads."""
     dtype: str = "float32"
     """float32 | bfloat16 | float16: of the weights in memory."""
+    prompt_prefix: str | None = None
+    """Text before the user's text, instead of the chat template's (special tokens allowed)."""
+    prompt_suffix: str | None = None
+    """Text between the user's text and the answer."""
     trust_remote_code: bool = False
     """Run code that comes with the model; never unless asked."""
 
@@ -113,6 +117,8 @@ class MemorizationConfig:
     """A step is made of this many forward passes, each of batch_size / accumulate rows."""
     max_length: int = 256
     """Tokens per row; the document is cut, never the label."""
+    keep: str = "best"
+    """Weights that stage 2 starts from: best (recall on the validation queries) | last."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""
@@ -139,6 +145,10 @@ class RecipeConfig:
     """A step is made of this many forward passes."""
     max_length: int = 256
     """Tokens per row; the query is cut, never the label."""
+    keep: str = "best"
+    """Weights that are evaluated: best (recall on the validation queries) | last."""
+    repeat: int = 1
+    """How often a query row stands beside each replayed row of an epoch."""
     replay: str = "none"
     """Stage-1 rows mixed in: none | documents | multi."""
     replay_ratio: float = 1.0
@@ -161,11 +171,13 @@ class RecipeConfig:
         _between(self.interpolation, 0, 1, f"{where}.interpolation")
         _between(self.replay_ratio, 0, 1, f"{where}.replay_ratio")
         _at_least(self.kl, 0, f"{where}.kl")
+        _at_least(self.repeat, 1, f"{where}.repeat")
         _check_optimizer(self, where)
 
 
 def _check_optimizer(config: MemorizationConfig | RecipeConfig, where: str) -> None:
     """The ranges that both stages share."""
+    _one_of(config.keep, ("best", "last"), f"{where}.keep")
     _at_least(config.learning_rate, 0, f"{where}.learning_rate", strict=True)
     _at_least(config.epochs, 0, f"{where}.epochs")
     _between(config.warmup, 0, 1, f"{where}.warmup")
@@ -173,6 +185,24 @@ def _check_optimizer(config: MemorizationConfig | RecipeConfig, where: str) -> N
     _at_least(config.batch_size, 1, f"{where}.batch_size")
     _at_least(config.accumulate, 1, f"{where}.accumulate")
     _at_least(config.max_length, 8, f"{where}.max_length")
+
+
+@dataclass
+class FusionConfig:
+    """One ranking made of several systems' rankings."""
+
+    members: list[str] = field(default_factory=list)
+    """Names of systems in the table."""
+    rule: str = "rrf"
+    """rrf (reciprocal ranks) | minmax | zscore (scores, normalised per query)."""
+    weights: dict[str, float] = field(default_factory=dict)
+    """Of members; 1 where missing."""
+
+    def __post_init__(self) -> None:
+        """Check the rule, and that something is fused."""
+        _one_of(self.rule, ("rrf", "minmax", "zscore"), "method.fusions.<name>.rule")
+        if len(self.members) < 2:
+            raise UserError("needs two members", where="method.fusions.<name>.members", expected="names of systems")
 
 
 @dataclass
@@ -202,6 +232,10 @@ class ToolgenConfig(MethodConfig):
     """Queries per forward pass of the evaluation."""
     recipes: dict[str, RecipeConfig] = field(default_factory=dict)
     """Name -> recipe of stage 2; each starts from the same stage 1."""
+    fusions: dict[str, FusionConfig] = field(default_factory=dict)
+    """Name -> systems that are fused into one more row of the table."""
+    resume_from: str | None = None
+    """model/ of an earlier run to start from, instead of the base model."""
 
     def __post_init__(self) -> None:
         """Check ranges."""

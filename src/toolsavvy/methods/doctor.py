@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
-from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from toolsavvy.assets import cache_root
 from toolsavvy.config.preflight import reachable
 from toolsavvy.config.schema import Config
 from toolsavvy.tracking import Run
@@ -20,7 +20,7 @@ HOSTS = ("huggingface.co", "api.wandb.ai")
 
 def run(cfg: Config, run: Run) -> None:
     """Look, print one table, and note the findings in run.json."""
-    facts = {**versions(), **devices(), **caches(cfg), **network()}
+    facts = {**versions(), **devices(), **caches(), **network()}
     table = Table(title="this machine", show_header=False, title_justify="left")
     for name, value in facts.items():
         table.add_row(name, str(value))
@@ -41,11 +41,10 @@ def devices() -> dict[str, str]:
     return {**found, "gpu": ", ".join(names) or "none"}
 
 
-def caches(cfg: Config) -> dict[str, str]:
+def caches() -> dict[str, str]:
     """Where weights and data are kept, and the room there."""
-    default = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "toolsavvy"
-    cache = Path(cfg.paths.cache).expanduser() if cfg.paths.cache else default
-    place = next(p for p in (cache.absolute(), *cache.absolute().parents) if p.exists())
+    cache = cache_root()
+    place = next(p for p in (cache, *cache.parents) if p.exists())
     size = sum(f.stat().st_size for f in cache.rglob("*") if f.is_file()) if cache.is_dir() else 0
     free = shutil.disk_usage(place).free
     return {"cache": f"{cache} ({size / 1e6:.0f} MB used, {free / 1e9:.1f} GB free)"}

@@ -110,6 +110,14 @@ def read_status(folder: Path) -> Status | None:
         return None
 
 
+def read_record(folder: Path) -> dict[str, Any]:
+    """What run.json holds; empty where there is none (or it cannot be read)."""
+    try:
+        return json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
 def write_status(folder: Path, status: Status) -> None:
     """Write status.json atomically."""
     write_json(folder / "status.json", asdict(status))
@@ -163,12 +171,8 @@ def find_run(outputs: Path, wanted: str) -> Path | None:
     """The folder of an earlier run with this config hash: a finished one if there is one, else the newest."""
     found: list[tuple[bool, float, Path]] = []
     for folder in run_folders(outputs):
-        try:
-            record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
         status = read_status(folder)
-        if record.get("config_hash") == wanted and status is not None and status.status != "skipped":
+        if read_record(folder).get("config_hash") == wanted and status is not None and status.status != "skipped":
             found.append((status.status == "done", (folder / "run.json").stat().st_mtime, folder))
     return max(found)[2] if found else None
 

@@ -30,6 +30,7 @@ from toolsavvy.tracking.records import (
     config_hash,
     git_state,
     read_lines,
+    read_record,
     to_lines,
     versions,
     write_atomic,
@@ -166,7 +167,11 @@ class Run:
                 signal.signal(signal.SIGTERM, self._signal)
 
     def _write_start(self) -> None:
-        """config.yaml and run.json."""
+        """config.yaml and run.json; the stages of an attempt that was cut off stay on record."""
+        earlier = read_record(self.dir)
+        if earlier.get("config_hash") == self.config_hash:
+            self._stages = dict(earlier.get("stages") or {})
+            self.note(attempts=int(earlier.get("attempts", 1)) + 1, stages=self._stages)
         write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(self._plain)))
         self.note(
             overrides=[mask_override(o) for o in self.identity.overrides],
@@ -218,6 +223,10 @@ class Run:
         finally:
             self._stages[name] = round(self._stages.get(name, 0.0) + time.monotonic() - start, 3)
             self.note(stages=self._stages)
+
+    def seconds(self, name: str) -> float:
+        """Wall seconds that a stage has taken, over all attempts of a resumed run; 0 if it never ran."""
+        return self._stages.get(name, 0.0)
 
     def record(self, results: Iterable[Any]) -> None:
         """Append results (dataclasses with the fields of `RESULT_COLUMNS`) to results.jsonl and tell the logger.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from toolsavvy.config.compose import Job
-from toolsavvy.tracking.records import Status, config_hash, find_run, is_alive, read_status
+from toolsavvy.tracking.records import Status, config_hash, find_run, is_alive, read_record, read_status
 
 _STYLES = {"done": "green", "failed": "red", "running": "yellow", "skipped": "yellow"}
 
@@ -46,13 +45,7 @@ def sweep_folder(jobs: Sequence[Job], outputs: Path) -> Path | None:
 
 def _fits(folder: Path, job: Job) -> bool:
     """Whether a folder is free or holds an earlier run of this very job."""
-    record = folder / "run.json"
-    if not record.exists():
-        return True
-    try:
-        return json.loads(record.read_text(encoding="utf-8"))["config_hash"] == config_hash(job.config)
-    except (OSError, ValueError, KeyError):
-        return False
+    return not (folder / "run.json").exists() or read_record(folder).get("config_hash") == config_hash(job.config)
 
 
 def outcome(number: int, job: Job, folder: Path, outputs: Path, *, resume: bool) -> Outcome:
