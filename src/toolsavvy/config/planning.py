@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Callable
 
 from rich.console import Console
 from rich.table import Table
 
 from toolsavvy.config.compose import Job
+from toolsavvy.config.preflight import locate
 from toolsavvy.config.schema import Config, Plan
 
 
 def make_plan(config: Config) -> Plan:
     """Ask the method (`plan(cfg) -> Plan` beside its `run`); a method without one has an empty plan."""
-    module = importlib.import_module(config.method._target_.rpartition(".")[0])
+    module = sys.modules[locate(config.method._target_, "method._target_").__module__]
     planner: Callable[[Config], Plan] | None = getattr(module, "plan", None)
     return planner(config) if planner is not None else Plan()
 
