@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -208,3 +209,13 @@ def test_hashes_know_what_matters(tmp_path: Path) -> None:
     tied = [hashes("catalog.seed=${seed}", f"seed={s}") for s in (1, 2)]
     assert tied[0][0] != tied[1][0]
     assert tied[0][1] == tied[1][1]
+
+
+def test_hydra_is_imported_in_two_places_alone() -> None:
+    source = Path(composing.__file__).parents[1]
+    users = {
+        str(f.relative_to(source))
+        for f in source.rglob("*.py")
+        if re.search(r"^\s*(import hydra|from hydra)", f.read_text(encoding="utf-8"), re.M)
+    }
+    assert users == {"__main__.py", "config/compose.py"}
