@@ -69,6 +69,27 @@ def test_a_prompt_alone_gives_what_it_gives_in_a_padded_batch(family: str, const
     torch.testing.assert_close(together.scores, alone.scores, atol=1e-4, rtol=0)
 
 
+@pytest.mark.parametrize("family", ["llama", "gpt_neox", "qwen2"])
+def test_a_start_that_all_prompts_share_is_read_once_and_changes_nothing(family: str) -> None:
+    model, shared = tiny(family, VOCABULARY), list(range(20, 32))
+    prompts = [shared + p for p in random_prompts(7, VOCABULARY)] + [shared]
+    fed: list[int] = []
+    model.get_input_embeddings().register_forward_hook(lambda _, args, __: fed.append(args[0].numel()))
+    ranking = rank_atomic(model, prompts, list(range(40, 90)), 5, ids=[str(i) for i in range(50)], batch_size=3)
+    assert sum(fed) < sum(map(len, prompts)) / 1.5
+    free = free_atomic(model, prompts, 4, eos_id=EOS, batch_size=3)
+    trie = ToolTrie.build(random_codes(40, VOCABULARY), EOS)
+    held = beam_search(model, prompts, k=4, max_new_tokens=5, eos_id=EOS, trie=trie, batch_size=3)
+    for i, prompt in enumerate(prompts):
+        alone = rank_atomic(model, [prompt], list(range(40, 90)), 5, ids=[str(i) for i in range(50)])
+        np.testing.assert_array_equal(ranking.indices[i], alone.indices[0])
+        np.testing.assert_allclose(ranking.scores[i], alone.scores[0], atol=1e-4)
+        assert torch.equal(free.sequences[i], free_atomic(model, [prompt], 4, eos_id=EOS).sequences[0])
+        one = beam_search(model, [prompt], k=4, max_new_tokens=5, eos_id=EOS, trie=trie)
+        assert torch.equal(held.sequences[i], one.sequences[0])
+        torch.testing.assert_close(held.scores[i], one.scores[0], atol=1e-4, rtol=0)
+
+
 def test_free_and_constrained_agree_where_the_free_output_is_a_tool() -> None:
     """The mask takes outputs away; it never changes the score of one that stays."""
     codes = random_codes(9, VOCABULARY, 1) + random_codes(60, VOCABULARY, 2)

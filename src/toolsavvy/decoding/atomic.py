@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from toolsavvy.decoding.beams import Beams, Decoder, in_batches, inference, length_batches, search
+from toolsavvy.decoding.beams import Beams, in_batches, search
+from toolsavvy.decoding.prefill import Decoder, inference, prefilled
 from toolsavvy.retrieval.ranking import Ranking, tie_ranks
 
 
@@ -39,8 +40,8 @@ def rank_atomic(
     scores = np.zeros((len(prompts), k), dtype=np.float64)
     columns = torch.tensor(tokens, dtype=torch.int64, device=model.device)
     with inference(model):
-        for rows in length_batches(prompts, batch_size):
-            logits = Decoder(model, [prompts[i] for i in rows]).logits
+        for rows, decoder in prefilled(model, prompts, batch_size):
+            logits = decoder.logits
             tools = logits.index_select(1, columns) - logits.logsumexp(1, keepdim=True)
             indices[rows], scores[rows] = top_k(tools, k, ranks)
     return Ranking(indices, scores)
@@ -53,12 +54,10 @@ def free_atomic(model: Any, prompts: Sequence[Sequence[int]], k: int, *, eos_id:
     windows, recurrent layers) go through that instead.
     """
 
-    def run(part: list[Sequence[int]]) -> Beams:
-        decoder = Decoder(model, part)
+    def run(decoder: Decoder) -> Beams:
         return search(decoder, k, 2, eos_id, None, share=decoder.can_share)
 
-    with inference(model):
-        return in_batches(prompts, batch_size, run, (k, 2))
+    return in_batches(model, prompts, batch_size, run, (k, 2))
 
 
 def top_k(scores: Tensor, k: int, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

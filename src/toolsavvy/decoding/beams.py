@@ -8,9 +8,7 @@ exact. `early_stopping=True` is not: it stops as soon as k beams have ended, wha
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from toolsavvy.decoding.prefill import Decoder, inference, prefilled
 from toolsavvy.decoding.trie import ToolTrie
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, tie_ranks
 
@@ -61,11 +60,10 @@ def beam_search(
         batch_size: prompts decoded together (k rows each).
     """
 
-    def run(part: list[Sequence[int]]) -> Beams:
-        return search(Decoder(model, part), k, max_new_tokens, eos_id, trie)
+    def run(decoder: Decoder) -> Beams:
+        return search(decoder, k, max_new_tokens, eos_id, trie)
 
-    with inference(model):
-        return in_batches(prompts, batch_size, run, (k, max_new_tokens))
+    return in_batches(model, prompts, batch_size, run, (k, max_new_tokens))
 
 
 def to_ranking(beams: Beams, trie: ToolTrie, ids: Sequence[str] | None = None) -> Ranking:
@@ -84,80 +82,6 @@ def to_ranking(beams: Beams, trie: ToolTrie, ids: Sequence[str] | None = None) -
         order = np.lexsort((ranks, -scores))
         indices, scores = np.take_along_axis(indices, order, 1), np.take_along_axis(scores, order, 1)
     return Ranking(indices, scores)
-
-
-class Decoder:
-    """A model with a batch of prompts in its cache, left-padded, true positions.
-
-    After construction `logits` [prompt, vocab] are those of each prompt's next token.
-    """
-
-    def __init__(self, model: Any, prompts: Sequence[Sequence[int]]) -> None:
-        """Prefill the prompts once."""
-        if not all(len(p) for p in prompts):
-            raise ValueError("an empty prompt has no next token")
-        self.model, self.device = model, model.device
-        self._accepted = _forward_parameters(model)
-        self._cache_name = "cache" if "cache" in self._accepted else "past_key_values"  # renamed in transformers 5
-        longest = max(map(len, prompts))
-        padded = [[0] * (longest - len(p)) + list(p) for p in prompts]
-        lengths = torch.tensor([len(p) for p in prompts], device=self.device)
-        self.mask = (torch.arange(longest, device=self.device) >= longest - lengths[:, None]).long()
-        self.positions = lengths[:, None]  # of the next token
-        self.cache: Any = None
-        inputs = torch.tensor(padded, device=self.device)
-        self.logits = self._forward(inputs, self.mask, (self.mask.cumsum(1) - 1).clamp_(min=0))[:, -1]
-
-    def _forward(self, tokens: Tensor, mask: Tensor, positions: Tensor, keep: int = 1) -> Tensor:
-        """Float32 logits [row, keep, vocab] of the last `keep` tokens; the cache takes the tokens in."""
-        options = {"position_ids": positions, "logits_to_keep": keep, self._cache_name: self.cache}
-        options = {name: value for name, value in options.items() if name in self._accepted}
-        out = self.model(input_ids=tokens, attention_mask=mask, use_cache=True, return_dict=True, **options)
-        self.cache = out.past_key_values
-        return out.logits[:, -keep:].float()
-
-    def advance(self, tokens: Tensor, sources: Tensor) -> Tensor:
-        """Feed each prompt's k chosen tokens.
-
-        Args:
-            tokens: int64 [prompt, k].
-            sources: int64 [prompt, k], the beam that each one continues.
-
-        Returns:
-            Logits [prompt * k, vocab].
-        """
-        n, k = tokens.shape
-        if len(self.mask) == n != n * k:  # first step: one row per prompt so far
-            self.cache.batch_repeat_interleave(k)
-            self.mask, self.positions = (t.repeat_interleave(k, 0) for t in (self.mask, self.positions))
-        elif k > 1:
-            self.cache.reorder_cache((torch.arange(n, device=self.device)[:, None] * k + sources).flatten())
-        self.mask = torch.cat([self.mask, self.mask.new_ones(n * k, 1)], dim=1)
-        logits = self._forward(tokens.reshape(-1, 1), self.mask, self.positions)[:, -1]
-        self.positions = self.positions + 1
-        return logits
-
-    def siblings(self, tokens: Tensor, sources: Tensor) -> Tensor:
-        """As the first `advance`, without copying the cache: the k tokens share it and do not see one another.
-
-        A four-dimensional mask lets each candidate attend to the prompt and to itself, all at the same position.
-        """
-        n, k = tokens.shape
-        del sources  # one row per prompt: every candidate continues it
-        prefix = self.mask.bool()[:, None, :].expand(n, k, -1)
-        itself = torch.eye(k, dtype=torch.bool, device=self.device).expand(n, k, k)
-        seen = torch.cat([prefix, itself], dim=2)[:, None]
-        dtype = self.model.dtype
-        mask = torch.zeros(seen.shape, dtype=dtype, device=self.device).masked_fill_(~seen, torch.finfo(dtype).min)
-        return self._forward(tokens, mask, self.positions.expand(n, k), keep=k).flatten(0, 1)
-
-    @property
-    def can_share(self) -> bool:
-        """Whether `siblings` is exact here: plain full attention, by a kernel that takes a mask of our own."""
-        layers = getattr(self.cache, "layers", None)
-        plain = layers is not None and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
-        keeps = {"logits_to_keep", "position_ids"} <= self._accepted
-        return plain and keeps and getattr(self.model.config, "_attn_implementation", "") in ("sdpa", "eager")
 
 
 def search(decoder: Decoder, k: int, steps: int, eos_id: int, trie: ToolTrie | None, share: bool = False) -> Beams:
@@ -225,42 +149,19 @@ def _pick(values: Tensor, at: Tensor) -> Tensor:
 
 
 def in_batches(
+    model: Any,
     prompts: Sequence[Sequence[int]],
     batch_size: int,
-    run: Callable[[list[Sequence[int]]], Beams],
+    run: Callable[[Decoder], Beams],
     shape: tuple[int, int],
 ) -> Beams:
     """Run over prompts of like lengths together, and give the results back in order; `shape` is [k, time]."""
     parts, order = [], []
-    for rows in length_batches(prompts, batch_size):
-        parts.append(run([prompts[i] for i in rows]))
-        order.extend(rows)
+    with inference(model):
+        for rows, decoder in prefilled(model, prompts, batch_size):
+            parts.append(run(decoder))
+            order.extend(rows)
     back = torch.tensor(order, dtype=torch.int64).argsort()
     if not parts:
         return Beams(torch.zeros(0, *shape, dtype=torch.int64), torch.zeros(0, shape[0]))
     return Beams(torch.cat([p.sequences for p in parts])[back], torch.cat([p.scores for p in parts])[back])
-
-
-def length_batches(prompts: Sequence[Sequence[int]], batch_size: int) -> Iterator[list[int]]:
-    """Positions of prompts in batches of like length, longest first: a batch that is too large fails at once."""
-    order = sorted(range(len(prompts)), key=lambda i: -len(prompts[i]))
-    for start in range(0, len(order), batch_size):
-        yield order[start : start + batch_size]
-
-
-@contextmanager
-def inference(model: Any) -> Iterator[None]:
-    """No gradients and no dropout; training mode is restored."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        model.train(training)
-
-
-def _forward_parameters(model: Any) -> frozenset[str]:
-    """Names that the model's forward takes (an adapter's wrapper hands on whatever it gets)."""
-    base = model.get_base_model() if hasattr(model, "get_base_model") else model
-    return frozenset(inspect.signature(base.forward).parameters)
