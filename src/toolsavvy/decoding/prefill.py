@@ -59,7 +59,7 @@ class Decoder:
         options = {"position_ids": positions, "logits_to_keep": keep, self._cache_name: self.cache}
         options = {name: value for name, value in options.items() if name in self._accepted}
         out = self.model(input_ids=tokens, attention_mask=mask, use_cache=True, return_dict=True, **options)
-        self.cache = out[self._cache_name] if self._cache_name in out else out.past_key_values
+        self.cache = out["cache" if "cache" in out else "past_key_values"]
         return out.logits[:, -keep:].float()
 
     def advance(self, tokens: Tensor, sources: Tensor) -> Tensor:
