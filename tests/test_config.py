@@ -73,9 +73,9 @@ def test_a_sweep_is_the_product_of_its_lists() -> None:
 
 
 def test_a_new_recipe_from_the_command_line() -> None:
-    job = compose(["method=toolgen", "+method.recipes={ours:{epochs:2,replay:documents}}"])
+    job = compose(["method=toolgen", "+method.recipes={ours:{epochs:2,replay:[document]}}"])
     recipes = typed(job.config).method.recipes
-    assert recipes["ours"] == RecipeConfig(epochs=2, replay="documents")
+    assert recipes["ours"] == RecipeConfig(epochs=2, replay=["document"])
     assert recipes["plain"] == RecipeConfig()
 
 
@@ -103,7 +103,7 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("seed=-1", "seed", ("out of range", "between 0 and")),
         ("stages=[memorisation]", "stages", ("'memorisation'", "did you mean 'memorization'?")),
         ("model=local", "model.path", ("has no value",)),
-        ("method.recipes.plain.replay=document", "method.recipes.<name>.replay", ("did you mean 'documents'?",)),
+        ("method.recipes.plain.replay=[documents]", "method.recipes.<name>.replay", ("did you mean 'document'?",)),
         ("+retriever.mine={k:3}", "retriever", ("'retriever.mine' has no _target_", "bm25")),
         ("encoder._target_=toolsavvy.retrieval.dense.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
         ("method._target_=toolsavvy.methods.doctor.rn", "command line, method._target_", ("did you mean 'run'?",)),

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from filelock import FileLock
 
-from toolsavvy.errors import UserError
+from toolsavvy.errors import UserError, did_you_mean
 
 log = logging.getLogger(__name__)
 
@@ -354,3 +354,22 @@ def _check_member(member: zipfile.ZipInfo, source: Path) -> None:
             where=str(source),
             expected="relative paths without '..' and no links",
         )
+
+
+def pinned(spec: str, where: str) -> Wheel:
+    """The pinned wheel of a `name==version`.
+
+    Args:
+        spec: as configs write it.
+        where: config key, for the message.
+
+    Raises:
+        UserError: no hash is known for it.
+    """
+    known = {f"{w.name}=={w.version}": w for w in globals().values() if isinstance(w, Wheel)}
+    if spec not in known:
+        raise UserError(
+            f"wheel {spec!r} is not pinned", where=where, expected="a wheel with a known sha256",
+            fix=did_you_mean(spec, known),
+        )  # fmt: skip
+    return known[spec]

@@ -8,11 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from string import Formatter
 from typing import Any
 
 from toolsavvy.errors import UserError
 
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+# "VPCs" and "IPv4" stay whole: a lone s or v after capitals starts no new word.
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?![sv](?![a-z]))[a-z])")
 _SEPARATORS = re.compile(r"[\s_\-./&:]+")
 DEFAULT_DOCUMENT = "{name}. {group}. {description} Parameters: {parameters}"
 
@@ -154,7 +156,7 @@ def parameter_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def render(tool: Tool, template: str = DEFAULT_DOCUMENT) -> str:
-    """Render a tool's document; empty fields leave no dangling label behind."""
+    """Render a tool's document; an empty field takes the label before it along."""
     names = ", ".join(split_words(p) for p in parameter_names(tool.parameters))
     fields = {
         "name": split_words(tool.name),
@@ -163,10 +165,12 @@ def render(tool: Tool, template: str = DEFAULT_DOCUMENT) -> str:
         "description": " ".join(tool.description.split()),
         "parameters": names,
     }
-    text = template.format(**fields)
-    if not names:
-        text = text.replace("Parameters:", "")
-    return " ".join(text.replace(" . ", " ").split()).strip()
+    parts = []
+    for label, name, _, _ in Formatter().parse(template):
+        value = fields[name] if name is not None else ""
+        if value or name is None:
+            parts += [label, value]
+    return " ".join("".join(parts).split()).lstrip(" .:,;")
 
 
 def relevant_indices(catalog: Catalog, queries: Sequence[Query]) -> list[list[int]]:

@@ -186,6 +186,6 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     expected = f"a value of type {kind[1].lower()}" if kind else ""
     fix = ""
     if "is not a subclass of RecipeConfig" in str(cause):
-        expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:documents}}'"
+        expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:[document]}}'"
     what = _first_line(cause)
     return UserError(f"{what} ('{key}')" if key and key not in what else what, where=where, expected=expected, fix=fix)

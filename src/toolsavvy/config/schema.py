@@ -14,6 +14,10 @@ from omegaconf import MISSING
 from toolsavvy.errors import UserError, did_you_mean
 
 
+REPLAYS = ("document", "reverse", "phrase", "parameters", "choice", "request")
+"""Formats of stage-1 rows, as `training.rows` makes them."""
+
+
 def _one_of(value: str, options: tuple[str, ...], where: str) -> None:
     """Refuse a word that is not on the list."""
     if value not in options:
@@ -51,12 +55,14 @@ class ModelConfig:
     """Local folder that `from_pretrained` reads."""
     dtype: str = "float32"
     """float32 | bfloat16 | float16: of the weights in memory."""
-    prompt_prefix: str | None = None
-    """Text before the user's text, instead of the chat template's (special tokens allowed)."""
-    prompt_suffix: str | None = None
-    """Text between the user's text and the answer."""
     trust_remote_code: bool = False
     """Run code that comes with the model; never unless asked."""
+    attention: str | None = None
+    """eager | sdpa | flash_attention_2; None is the library's choice (eager is the faster one in bf16 on a CPU)."""
+    prompt_prefix: str | None = None
+    """Text before every document and query, instead of the chat template's; special tokens are allowed here."""
+    prompt_suffix: str | None = None
+    """Text between a document or query and the answer, instead of the chat template's."""
 
     def __post_init__(self) -> None:
         """The source must be known and complete."""
@@ -102,7 +108,7 @@ class MemorizationConfig:
     formats: str = "single"
     """single: document -> token; multi: five formats."""
     init: str = "name"
-    """New rows start as the mean over the tool's name, or `document`: name and the description's start."""
+    """New rows start as the mean over the tool's name; `document`: name and the description's start; or `random`."""
     epochs: int = 6
     """Passes over all documents."""
     learning_rate: float = 1e-3
@@ -113,17 +119,15 @@ class MemorizationConfig:
     """Of AdamW."""
     batch_size: int = 16
     """Rows per optimizer step."""
-    accumulate: int = 1
-    """A step is made of this many forward passes, each of batch_size / accumulate rows."""
-    max_length: int = 256
-    """Tokens per row; the document is cut, never the label."""
+    max_length: int = 96
+    """Tokens of the document; its end is cut, never the label."""
     keep: str = "best"
     """Weights that stage 2 starts from: best (recall on the validation queries) | last."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""
         _one_of(self.formats, ("single", "multi"), "memorization.formats")
-        _one_of(self.init, ("name", "document"), "memorization.init")
+        _one_of(self.init, ("name", "document", "random"), "memorization.init")
         _check_optimizer(self, "memorization")
 
 
@@ -141,18 +145,14 @@ class RecipeConfig:
     """Of AdamW."""
     batch_size: int = 16
     """Rows per optimizer step."""
-    accumulate: int = 1
-    """A step is made of this many forward passes."""
-    max_length: int = 256
-    """Tokens per row; the query is cut, never the label."""
+    max_length: int = 96
+    """Tokens of the query or replayed document; its end is cut, never the label."""
     keep: str = "best"
     """Weights that are evaluated: best (recall on the validation queries) | last."""
+    replay: list[str] = field(default_factory=list)
+    """Formats of stage-1 rows mixed in: document, reverse, phrase, parameters, choice, request."""
     repeat: int = 1
-    """How often a query row stands beside each replayed row of an epoch."""
-    replay: str = "none"
-    """Stage-1 rows mixed in: none | documents | multi."""
-    replay_ratio: float = 1.0
-    """Share of the stage-1 rows replayed per epoch."""
+    """How often the query rows stand in an epoch, to balance them against what is replayed."""
     targets: str = "rows"
     """rows: one row per gold tool; set: probability mass shared over all golds of a query."""
     negatives: str = "all"
@@ -165,11 +165,11 @@ class RecipeConfig:
     def __post_init__(self) -> None:
         """Check words and ranges."""
         where = "method.recipes.<name>"
-        _one_of(self.replay, ("none", "documents", "multi"), f"{where}.replay")
+        for name in self.replay:
+            _one_of(name, REPLAYS, f"{where}.replay")
         _one_of(self.targets, ("rows", "set"), f"{where}.targets")
         _one_of(self.negatives, ("all", "taught"), f"{where}.negatives")
         _between(self.interpolation, 0, 1, f"{where}.interpolation")
-        _between(self.replay_ratio, 0, 1, f"{where}.replay_ratio")
         _at_least(self.kl, 0, f"{where}.kl")
         _at_least(self.repeat, 1, f"{where}.repeat")
         _check_optimizer(self, where)
@@ -183,7 +183,6 @@ def _check_optimizer(config: MemorizationConfig | RecipeConfig, where: str) -> N
     _between(config.warmup, 0, 1, f"{where}.warmup")
     _at_least(config.weight_decay, 0, f"{where}.weight_decay")
     _at_least(config.batch_size, 1, f"{where}.batch_size")
-    _at_least(config.accumulate, 1, f"{where}.accumulate")
     _at_least(config.max_length, 8, f"{where}.max_length")
 
 
@@ -225,9 +224,7 @@ class ToolgenConfig(MethodConfig):
     rivals: bool = True
     """Also evaluate the retrievers, the fine-tuned encoder and nearest training queries."""
     depth: int = 50
-    """Tools ranked per query with constrained decoding."""
-    free_depth: int = 50
-    """Tools ranked per query with free decoding."""
+    """Outputs ranked per query, the same for every system and decoding mode."""
     batch_size: int = 32
     """Queries per forward pass of the evaluation."""
     recipes: dict[str, RecipeConfig] = field(default_factory=dict)
@@ -240,7 +237,6 @@ class ToolgenConfig(MethodConfig):
     def __post_init__(self) -> None:
         """Check ranges."""
         _at_least(self.depth, 1, "method.depth")
-        _at_least(self.free_depth, 1, "method.free_depth")
         _at_least(self.batch_size, 1, "method.batch_size")
 
 
@@ -276,8 +272,8 @@ class TrainerConfig:
     """How many; -1 is all."""
     strategy: str = "auto"
     """auto | ddp."""
-    precision: str = "fp32"
-    """fp32 | bf16."""
+    precision: str = "auto"
+    """fp32 | bf16 | auto (bf16 where the processor multiplies it natively)."""
     threads: int | None = None
     """Of torch on the CPU; None is one per core."""
 
@@ -285,7 +281,7 @@ class TrainerConfig:
         """Check words and ranges."""
         _one_of(self.accelerator, ("cpu", "gpu", "auto"), "trainer.accelerator")
         _one_of(self.strategy, ("auto", "ddp"), "trainer.strategy")
-        _one_of(self.precision, ("fp32", "bf16"), "trainer.precision")
+        _one_of(self.precision, ("fp32", "bf16", "auto"), "trainer.precision")
         if self.devices != -1:
             _at_least(self.devices, 1, "trainer.devices")
         if self.threads is not None:

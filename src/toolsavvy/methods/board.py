@@ -1,0 +1,121 @@
+"""The score board of a run: ranks every test split with every system at one depth, then records what the suites say."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolsavvy.assets import atomic_write
+from toolsavvy.catalog import RetrievalSet
+from toolsavvy.errors import UserError, did_you_mean
+from toolsavvy.retrieval.fusion import fuse
+from toolsavvy.retrieval.ranking import Ranking, Retriever
+from toolsavvy.retrieval.toolgen import ToolGen
+from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, write_predictions
+from toolsavvy.tracking import Run
+
+log = logging.getLogger("toolsavvy")
+
+
+class Board:
+    """Collect rankings system by system and score them together.
+
+    Rankings are kept in the run's checkpoints, so that a run that was cut off ranks nothing twice.
+
+    Args:
+        data: the catalog and its queries.
+        suites: suites over the catalog's own queries.
+        run: where records go.
+        depth: tools ranked per query by every system; raised to what the suites need.
+    """
+
+    def __init__(self, data: RetrievalSet, suites: Sequence[CatalogTest], run: Run, depth: int) -> None:
+        self.data, self.suites, self.run = data, tuple(suites), run
+        wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
+        self.depth = min(wanted, len(data.catalog))
+        self.systems: dict[str, dict[str, dict[str, Ranking]]] = {}
+
+    def has(self, name: str) -> bool:
+        """True when a system's rankings are there already (from before the run was cut off)."""
+        if name not in self.systems and (stored := self._load(name)):
+            self.systems[name] = stored
+        return name in self.systems
+
+    def add(self, name: str, retriever: Retriever) -> None:
+        """Fit a retriever and rank every test split."""
+        if not self.has(name):
+            with self.run.stage(f"rank {name}"):
+                self._keep(name, {"": rank(retriever, self.data, self.depth)})
+
+    def add_generator(self, name: str, retriever: ToolGen) -> None:
+        """Rank with a generative retriever, constrained and free."""
+        if self.has(name):
+            return
+        with self.run.stage(f"rank {name}"):
+            constrained = rank(retriever, self.data, self.depth)
+            free = {split: retriever.search_free(self.data.splits[split], self.depth) for split in constrained}
+            self._keep(name, {CONSTRAINED: constrained, FREE: free})
+
+    def fuse(self, name: str, members: Sequence[str], **settings: Any) -> None:
+        """Fuse the rankings of systems that are on the board.
+
+        Args:
+            name: of the fusion.
+            members: systems; generative ones with their constrained ranking.
+            settings: `retrieval.fusion.fuse`'s rule, weights and k_rrf.
+        """
+        missing = next((m for m in members if m not in self.systems), None)
+        if missing is not None:
+            raise UserError(
+                f"{missing!r} is no system of this run", where=f"method.fusions.{name}.members",
+                expected=f"some of {', '.join(self.systems)}", fix=did_you_mean(missing, self.systems),
+            )  # fmt: skip
+        parts = {m: self.systems[m].get("", self.systems[m].get(CONSTRAINED, {})) for m in members}
+        splits = next(iter(parts.values()))
+        fused = {
+            split: fuse({s: rankings[split] for s, rankings in parts.items()}, self.data.catalog, self.depth, **settings)
+            for split in splits
+        }
+        self.systems[name] = {"": fused}
+
+    def score(self) -> list[Outcome]:
+        """Run the suites, write results, predictions and TREC files."""
+        outcomes = []
+        for suite in self.suites:
+            with self.run.stage(f"score {suite.name}"):
+                outcome = suite.run(self.data, self.systems)
+                self.run.record(outcome.results)
+                if self.run.config.predictions and self.run.is_writer:
+                    write_predictions(self.run.predictions, self.data, self.systems, outcome)
+            outcomes.append(outcome)
+        return outcomes
+
+    def _keep(self, name: str, modes: dict[str, dict[str, Ranking]]) -> None:
+        self.systems[name] = modes
+        arrays = {}
+        for mode, rankings in modes.items():
+            for split, ranking in rankings.items():
+                arrays[f"{mode}/{split}/indices"], arrays[f"{mode}/{split}/scores"] = ranking.indices, ranking.scores
+        with atomic_write(self.run.checkpoints / f"{name}.npz") as file:
+            np.savez(file, **arrays)
+
+    def _load(self, name: str) -> dict[str, dict[str, Ranking]]:
+        path = self.run.checkpoints / f"{name}.npz"
+        if not path.is_file():
+            return {}
+        modes: dict[str, dict[str, Ranking]] = {}
+        try:
+            with np.load(path, allow_pickle=False) as arrays:
+                for key in arrays.files:
+                    mode, split, kind = key.split("/", 2)
+                    if kind == "indices":
+                        ranking = Ranking(arrays[key], arrays[f"{mode}/{split}/scores"])
+                        modes.setdefault(mode, {})[split] = ranking
+        except (OSError, ValueError, KeyError, EOFError):
+            log.warning("%s is damaged and is made again", path.name)
+            return {}
+        fits = all(set(rankings) == {s for s in self.data.test_splits if self.data.splits[s]} for rankings in modes.values())
+        return modes if fits else {}

@@ -1,0 +1,100 @@
+"""What every method that ranks tools does first and last: load the set, build systems and suites, print the table."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolsavvy.catalog import Catalog, RetrievalSet
+from toolsavvy.catalogs.audit import render_audit
+from toolsavvy.config.compose import build
+from toolsavvy.config.schema import Config
+from toolsavvy.report import console, result_table
+from toolsavvy.retrieval.ranking import Retriever
+from toolsavvy.suites import CatalogTest, Outcome
+from toolsavvy.tracking import Run
+from toolsavvy.training.contrastive import FineTuned
+from toolsavvy.training.fitting import Hardware
+
+log = logging.getLogger("toolsavvy")
+
+
+def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
+    """Load the catalog and its queries, print and store the audit."""
+    with run.stage("load catalog"):
+        data: RetrievalSet = build(cfg.catalog)
+    run.note(catalog_fingerprint=data.catalog.fingerprint, audit=dict(data.audit))
+    counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
+    say(f"[bold]{data.catalog.name}[/bold]: {len(data.catalog)} tools; queries: {counts}")
+    for line in render_audit(data.audit):
+        log.info("audit: %s", line)
+    return data
+
+
+def load_suites(cfg: Config) -> list[CatalogTest]:
+    """The suites that the config names."""
+    return [build(node) for node in cfg.suite.values()]
+
+
+def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
+    """The retrievers that the config names; those that learn get the validation queries and the hardware."""
+    retrievers: dict[str, Retriever] = {}
+    for name, node in cfg.retriever.items():
+        retriever = build(node)
+        if isinstance(retriever, FineTuned):
+            retriever.validation, retriever.hardware = data.validation, hardware(cfg)
+        retrievers[name] = retriever
+    return retrievers
+
+
+def hardware(cfg: Config) -> Hardware:
+    """The trainer group as `training` wants it."""
+    t = cfg.trainer
+    return Hardware(t.accelerator, t.devices, t.strategy, t.precision, t.threads)
+
+
+def neighbours(cfg: Config, catalog: Catalog, n: int) -> np.ndarray:
+    """The n nearest tools of every tool by the encoder's cosine: int64 [tool, n], without the tool itself."""
+    vectors = build(cfg.encoder).encode_documents(catalog.documents)
+    n = min(n, len(catalog) - 1)
+    near = np.zeros((len(catalog), n), dtype=np.int64)
+    for start in range(0, len(catalog), 1024):
+        scores = vectors[start : start + 1024] @ vectors.T
+        rows = np.arange(len(scores))
+        scores[rows, start + rows] = -np.inf
+        near[start : start + 1024] = np.argsort(-scores, axis=1, kind="stable")[:, :n]
+    return near
+
+
+def show_outcomes(outcomes: Sequence[Outcome], data: RetrievalSet, run: Run) -> None:
+    """Print the main table of every suite, then where everything is."""
+    headline = data.headline or data.test_splits
+    for outcome in outcomes:
+        slices = [s for s in dict.fromkeys(r.slice for r in outcome.results) if s in headline]
+        title = f"{outcome.suite} on {data.catalog.name}: % with 95 % interval"
+        out = console()
+        out.print(result_table(outcome.results, slices, title=title))
+    say(f"results, predictions and TREC runs: {run.dir}")
+
+
+def show_answers(outcomes: Sequence[Outcome], count: int) -> None:
+    """Print some queries with what each system answered first (`show=3`)."""
+    for outcome in outcomes:
+        by_query: dict[tuple[str, str], list[Any]] = {}
+        for predictions in outcome.predictions.values():
+            for p in predictions:
+                by_query.setdefault((p.split, p.query), []).append(p)
+        for (split, _), answers in list(by_query.items())[:count]:
+            say(f"[bold]{split}[/bold] {answers[0].text!r} gold: {', '.join(answers[0].gold)}")
+            for p in answers:
+                say(f"  {p.system:24} {', '.join(str(t) for t in p.tools[:3])}")
+
+
+def say(text: str) -> None:
+    """Print for the user, in the style of the tables."""
+    console().print(text)
+
+

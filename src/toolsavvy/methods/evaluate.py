@@ -1,0 +1,24 @@
+"""Any systems on any catalog's queries, at one depth, in one table."""
+
+from __future__ import annotations
+
+from toolsavvy.config.schema import Config, Plan
+from toolsavvy.methods.board import Board
+from toolsavvy.methods.common import load_catalog, load_suites, make_retrievers, show_answers, show_outcomes
+from toolsavvy.tracking import Run
+
+
+def run(cfg: Config, run: Run) -> None:
+    """Rank every test split with every retriever and score the rankings."""
+    data = load_catalog(cfg, run)
+    board = Board(data, load_suites(cfg), run, cfg.method.depth)
+    for name, retriever in make_retrievers(cfg, data).items():
+        board.add(name, retriever)
+    outcomes = board.score()
+    show_outcomes(outcomes, data, run)
+    show_answers(outcomes, cfg.show)
+
+
+def plan(cfg: Config) -> Plan:
+    """What a dry run prints."""
+    return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)

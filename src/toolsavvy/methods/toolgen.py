@@ -1,0 +1,225 @@
+"""Two-stage ToolGen, from a catalog to one table: memorize every tool, then learn query -> token, beside fair rivals.
+
+Read top to bottom: `run` is the experiment, each function below it one step (ToolGen, arXiv 2410.03439, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
+from toolsavvy.config.compose import build
+from toolsavvy.config.schema import Config, MemorizationConfig, Plan, RecipeConfig
+from toolsavvy.errors import UserError
+from toolsavvy.methods.board import Board
+from toolsavvy.methods.common import (
+    hardware,
+    load_catalog,
+    load_suites,
+    make_retrievers,
+    neighbours,
+    show_answers,
+    show_outcomes,
+)
+from toolsavvy.models.loading import load_base, load_tensors, save_tensors
+from toolsavvy.models.text import chat_frame
+from toolsavvy.models.tuning import Tuning, adapt, interpolate, load, plain, restore, save, snapshot
+from toolsavvy.models.virtual import ToolModel, add_virtual_tokens
+from toolsavvy.retrieval.toolgen import ToolGen
+from toolsavvy.tracking import Run
+from toolsavvy.training.fitting import fit, resolve_precision
+from toolsavvy.training.rows import MULTI, SINGLE, TO_TOKEN, Row, memorization_rows, query_rows
+from toolsavvy.training.sft import CausalSFT, Regularization, RowData, collate
+from toolsavvy.training.validation import recall_of
+
+NEIGHBOURS = 8
+"""Near tools from which multiple-choice rows draw their wrong options."""
+CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
+"""Of English under a BPE vocabulary, and around every prompt: an estimate before any model is loaded."""
+
+
+def run(cfg: Config, run: Run) -> None:
+    """Train and evaluate, then print one table."""
+    data = load_catalog(cfg, run)
+    board = Board(data, load_suites(cfg), run, cfg.method.depth)
+    if cfg.method.rivals:
+        for name, retriever in make_retrievers(cfg, data).items():
+            board.add(name, retriever)
+    tools = prepare(cfg, data)
+    stage_1 = memorize(cfg, run, data, tools)
+    board.add_generator("toolgen_stage1", retriever_of(cfg, tools))
+    if "retrieval" in cfg.stages:
+        for name, recipe in cfg.method.recipes.items():
+            learn_retrieval(cfg, run, data, tools, stage_1, name, recipe)
+            board.add_generator(f"toolgen_{name}", retriever_of(cfg, tools))
+    for name, fusion in cfg.method.fusions.items():
+        board.fuse(name, fusion.members, rule=fusion.rule, weights=fusion.weights)
+    with run.stage("save model"):
+        save(tools, run.model_dir)
+    outcomes = board.score()
+    show_outcomes(outcomes, data, run)
+    show_answers(outcomes, cfg.show)
+
+
+def prepare(cfg: Config, data: RetrievalSet) -> ToolModel:
+    """Load the model, spell every tool in tokens, and choose what trains."""
+    tuning = Tuning(cfg.tuning.kind, cfg.tuning.rank, cfg.tuning.alpha, cfg.tuning.dropout, cfg.tuning.targets)
+    if cfg.method.resume_from:
+        tools = load(Path(cfg.method.resume_from), fingerprint=data.catalog.fingerprint)
+        return adapt(tools, tuning, cfg.seed)
+    model, tokenizer = load_base(cfg.model, seed=cfg.seed)
+    frame = chat_frame(tokenizer, cfg.model.prompt_prefix, cfg.model.prompt_suffix)
+    vectors = build(cfg.encoder).encode_documents(data.catalog.documents) if cfg.indexing["scheme"] == "hierarchical" else None
+    book = build(cfg.indexing)(data.catalog, embeddings=vectors, queries=data.train, seed=cfg.seed)
+    tools = add_virtual_tokens(
+        model, tokenizer, data.catalog, book, frame, init=cfg.memorization.init, seed=cfg.seed
+    )
+    return adapt(tools, tuning, cfg.seed)
+
+
+def memorize(cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel) -> dict[str, Tensor]:
+    """Stage 1: document -> token in one or five formats; returns the trained weights."""
+    stage = cfg.memorization
+    if "memorization" not in cfg.stages:
+        return snapshot(tools.model)
+    formats = MULTI if stage.formats == "multi" else SINGLE
+    rows = memorization_rows(tools, data.catalog, formats, stage.max_length, near(cfg, data, formats), cfg.seed)
+    return train(cfg, run, data, tools, rows, "memorization", stage)
+
+
+def learn_retrieval(
+    cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel, stage_1: Mapping[str, Tensor], name: str,
+    recipe: RecipeConfig,
+) -> None:
+    """Stage 2 of one recipe: query -> token, starting from stage 1's weights."""  # fmt: skip
+    if not data.train:
+        raise UserError(
+            "stage 2 needs training queries", where=f"catalog {data.catalog.name}, split 'train'",
+            expected="at least one training query",
+            fix="use stages=[memorization], or a catalog with a train split (train_share=0.5 where it has none)",
+        )  # fmt: skip
+    restore(tools.model, stage_1)
+    rows = query_rows(tools, data.catalog, data.train, recipe.max_length, recipe.targets)
+    taught = {t for row in rows for t in (*row.golds, *row.target[:-1])}
+    replayed = memorization_rows(
+        tools, data.catalog, recipe.replay, recipe.max_length, near(cfg, data, recipe.replay), cfg.seed
+    )
+    rows = rows * recipe.repeat + replayed
+    regularization = Regularization(
+        taught=vocabulary_mask(tools, taught) if recipe.negatives == "taught" else None,
+        teacher=teacher_scores(cfg, tools, rows) if recipe.kl > 0 else None,
+        tool_ids=torch.tensor([code[0] for code in tools.codes]),
+        weight=recipe.kl,
+    )
+    end = train(cfg, run, data, tools, rows, f"retrieval_{name}", recipe, regularization)
+    if recipe.interpolation > 0:
+        restore(tools.model, interpolate(end, stage_1, recipe.interpolation))
+
+
+def near(cfg: Config, data: RetrievalSet, formats: Sequence[str]) -> np.ndarray | None:
+    """Near neighbours, where a format needs them."""
+    return neighbours(cfg, data.catalog, NEIGHBOURS) if "choice" in formats and len(data.catalog) > 1 else None
+
+
+def train(
+    cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel, rows: Sequence[Row], name: str,
+    stage: MemorizationConfig | RecipeConfig, regularization: Regularization | None = None,
+) -> dict[str, Tensor]:
+    """Fit one stage, or take it from the checkpoint of a run that was cut off; returns the weights it chose."""  # fmt: skip
+    path = run.checkpoints / f"{name}.safetensors"
+    if (stored := load_tensors(path)) is not None:
+        restore(tools.model, stored)
+        return stored
+    loader = RowData(rows, stage.batch_size, int(tools.tokenizer.pad_token_id or tools.eos_id), cfg.seed)
+    module = CausalSFT(
+        tools, learning_rate=stage.learning_rate, steps=stage.epochs * len(loader.sampler), warmup=stage.warmup,
+        weight_decay=stage.weight_decay, regularization=regularization,
+        validate=validator(cfg, data, tools), keep_best=stage.keep == "best",
+    )  # fmt: skip
+    with run.stage(name):
+        fit(module, loader, epochs=stage.epochs, seed=cfg.seed, hardware=hardware(cfg))
+    for point in module.history:
+        run.log({f"{name}/{k}": v for k, v in point.items()})
+    run.note(**{name: {"rows": len(rows), "tokens": module.tokens, "tokens_per_second": module.tokens_per_second}})
+    weights = module.chosen()
+    restore(tools.model, weights)
+    save_tensors(weights, path)
+    return weights
+
+
+def retriever_of(cfg: Config, tools: ToolModel) -> ToolGen:
+    """The trained model behind the retriever protocol."""
+    precision = resolve_precision(cfg.trainer.precision, cfg.trainer.accelerator)
+    return ToolGen(tools, batch_size=cfg.method.batch_size, precision=precision)
+
+
+def validator(cfg: Config, data: RetrievalSet, tools: ToolModel) -> Callable[[], dict[str, float]] | None:
+    """Recall@1 on the validation queries: the mean over tiers (seen, unseen), so that neither drowns the other."""
+    groups: dict[str, list[Query]] = {}
+    for query in data.validation:
+        groups.setdefault(query.tier or "all", []).append(query)
+    if not groups:
+        return None
+    retriever = retriever_of(cfg, tools)
+
+    def validate() -> dict[str, float]:
+        recalls = {}
+        for tier, queries in groups.items():
+            ranking = retriever.search(queries, min(5, len(data.catalog)))
+            recalls[f"recall@1/{tier}"] = recall_of(ranking, relevant_indices(data.catalog, queries))
+        return {**recalls, "recall@1": sum(recalls.values()) / len(recalls)}
+
+    return validate
+
+
+def teacher_scores(cfg: Config, tools: ToolModel, rows: Sequence[Row], batch_size: int = 32) -> Tensor:
+    """Stage 1's log-probabilities over the tools at every replayed row: [row, tool]; NaN for query rows."""
+    tool_ids = torch.tensor([code[0] for code in tools.codes])
+    scores = torch.full((len(rows), len(tool_ids)), torch.nan)
+    module = CausalSFT(tools, learning_rate=1.0, steps=1)
+    wanted = [(i, row) for i, row in enumerate(rows) if row.kind in TO_TOKEN and row.kind != "query"]
+    tools.model.eval()
+    for start in range(0, len(wanted), batch_size):
+        batch = collate(wanted[start : start + batch_size], tools.eos_id)
+        with torch.no_grad():
+            logits = module(batch)[batch.first][:, tool_ids]
+        scores[batch.rows] = logits.log_softmax(-1)
+    return scores
+
+
+def vocabularyvocabulary_mask(tools: ToolModel, taught: set[int]) -> Tensor:
+    """bool [vocabulary]: False for virtual tokens that no query row teaches."""
+    rows = plain(tools.model).get_output_embeddings().weight.shape[0]
+    mask = torch.ones(rows, dtype=torch.bool)
+    mask[[i for i in tools.new_ids if i not in taught]] = False
+    return mask
+
+
+def plan(cfg: Config) -> Plan:
+    """Stages, systems and an estimate of the training tokens, from the catalog's texts alone."""
+    data: RetrievalSet = build(cfg.catalog)
+    stages, tokens = [], 0
+    if "memorization" in cfg.stages:
+        stage = cfg.memorization
+        formats = MULTI if stage.formats == "multi" else SINGLE
+        count = len(formats) * len(data.catalog) * stage.epochs
+        tokens += _estimate(data.catalog.documents, stage.max_length) * len(formats) * stage.epochs
+        stages.append(f"memorization ({stage.formats}): {count} rows in {stage.epochs} epochs")
+    for name, recipe in cfg.method.recipes.items() if "retrieval" in cfg.stages else ():
+        own = _estimate([q.text for q in data.train], recipe.max_length) * recipe.repeat
+        replayed = _estimate(data.catalog.documents, recipe.max_length) * len(recipe.replay)
+        tokens += (own + replayed) * recipe.epochs
+        rows = (len(data.train) * recipe.repeat + len(recipe.replay) * len(data.catalog)) * recipe.epochs
+        stages.append(f"retrieval ({name}): {rows} rows in {recipe.epochs} epochs")
+    systems = [*(cfg.retriever if cfg.method.rivals else ()), "toolgen_stage1"]
+    systems += [f"toolgen_{name}" for name in cfg.method.recipes if "retrieval" in cfg.stages]
+    return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+
+
+def _estimate(texts: Sequence[str], limit: int) -> float:
+    return sum(min(limit, len(text) / CHARACTERS_PER_TOKEN) + FRAME_TOKENS for text in texts)

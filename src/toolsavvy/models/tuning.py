@@ -1,0 +1,152 @@
+"""LoRA or full tuning of a tool model; snapshots, interpolation, saving, merging and reloading."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from toolsavvy.errors import UserError
+from toolsavvy.models.loading import atomic_folder, quiet_transformers
+from toolsavvy.models.text import Frame, TextEncoder
+from toolsavvy.models.virtual import ToolModel
+
+TOOLS_FILE = "tools.json"
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How weights are adapted.
+
+    Args:
+        kind: "lora" (adapters plus the new tokens' rows) or "full".
+        rank: LoRA r.
+        alpha: numerator of the LoRA scaling alpha / r.
+        dropout: LoRA dropout.
+        targets: module names, or "all-linear".
+    """
+
+    kind: str = "lora"
+    rank: int = 16
+    alpha: int = 32
+    dropout: float = 0.0
+    targets: str | tuple[str, ...] = "all-linear"
+
+
+def adapt(tools: ToolModel, tuning: Tuning, seed: int = 0) -> ToolModel:
+    """Wrap the model for training, in place.
+
+    With LoRA the new rows of *both* embeddings train beside the adapters: a plain list of token indices would leave
+    the output rows of untied models at their start.
+    """
+    if tuning.kind == "full":
+        tools.model.requires_grad_(True)
+        return tools
+    from peft import LoraConfig, get_peft_model
+
+    targets = tuning.targets if isinstance(tuning.targets, str) else list(tuning.targets)
+    new = list(tools.new_ids)
+    rows = {name: new for name in _embedding_names(tools.model)} if new else None
+    config = LoraConfig(
+        r=tuning.rank, lora_alpha=tuning.alpha, lora_dropout=tuning.dropout, target_modules=targets,
+        trainable_token_indices=rows, task_type="CAUSAL_LM",
+    )  # fmt: skip
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        tools.model = get_peft_model(tools.model, config)
+    return tools
+
+
+def _embedding_names(model: Any) -> list[str]:
+    wanted = {id(model.get_input_embeddings()), id(model.get_output_embeddings())}
+    return [name.rsplit(".", 1)[-1] for name, module in model.named_modules() if id(module) in wanted]
+
+
+def plain(model: nn.Module) -> Any:
+    """The causal LM under PEFT's wrapper (adapters stay in place and active)."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def snapshot(model: nn.Module) -> dict[str, Tensor]:
+    """Copy every trainable tensor."""
+    return {name: p.detach().clone() for name, p in model.named_parameters() if p.requires_grad}
+
+
+@torch.no_grad()
+def restore(model: nn.Module, state: Mapping[str, Tensor]) -> None:
+    """Write a snapshot back."""
+    parameters = dict(model.named_parameters())
+    for name, value in state.items():
+        parameters[name].copy_(value)
+
+
+def interpolate(start: Mapping[str, Tensor], end: Mapping[str, Tensor], weight: float) -> dict[str, Tensor]:
+    """Weights between two snapshots: `weight` 0 gives `start`, 1 gives `end` (WiSE-FT, on adapters and rows)."""
+    return {name: torch.lerp(start[name], end[name], weight) for name in end}
+
+
+def merged(model: nn.Module) -> Any:
+    """A plain transformers model with adapters and rows folded in; the original is left as it was."""
+    if not hasattr(model, "merge_and_unload"):
+        return model
+    return copy.deepcopy(model).merge_and_unload()
+
+
+def save(tools: ToolModel, folder: Path, *, adapter_only: bool = False) -> None:
+    """Write a reloadable model: merged safetensors, tokenizer and tool codes; with LoRA the adapter beside it.
+
+    Raises:
+        UserError: the folder cannot be written; nothing half-written is left.
+    """
+    with atomic_folder(folder) as temporary:
+        if hasattr(tools.model, "peft_config"):
+            tools.model.save_pretrained(temporary / "adapter")
+        if not adapter_only:
+            merged(tools.model).save_pretrained(temporary)
+        tools.tokenizer.save_pretrained(temporary)
+        record = {
+            "scheme": tools.scheme, "fingerprint": tools.fingerprint, "tool_ids": tools.tool_ids, "codes": tools.codes,
+            "new_ids": tools.new_ids, "prefix": tools.frame.prefix, "suffix": tools.frame.suffix, "end": tools.frame.end,
+        }  # fmt: skip
+        (temporary / TOOLS_FILE).write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
+
+
+def load(folder: Path, *, fingerprint: str | None = None) -> ToolModel:
+    """Reload a saved tool model with plain transformers.
+
+    Args:
+        folder: written by `save`.
+        fingerprint: of the catalog it is to be used with; None to skip the check.
+
+    Raises:
+        UserError: the folder is no tool model, or was trained on another catalog.
+    """
+    if not (folder / TOOLS_FILE).is_file():
+        raise UserError(
+            f"{folder} holds no trained tool model", where="resume_from", expected=f"a folder with {TOOLS_FILE}",
+            fix="give the model/ folder of a finished toolgen run",
+        )  # fmt: skip
+    record = json.loads((folder / TOOLS_FILE).read_text(encoding="utf-8"))
+    if fingerprint is not None and record["fingerprint"] != fingerprint:
+        raise UserError(
+            "this model was trained on another catalog", where=str(folder),
+            expected=f"catalog fingerprint {fingerprint[:12]}, the model has {record['fingerprint'][:12]}",
+            fix="use the same catalog settings (operations, seed, document) as the run that trained it",
+        )  # fmt: skip
+    with quiet_transformers():
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    text = TextEncoder(tokenizer)
+    frame = Frame(tuple(record["prefix"]), tuple(record["suffix"]), tuple(record["end"]))
+    codes = tuple(tuple(code) for code in record["codes"])
+    return ToolModel(
+        model, tokenizer, text, frame, codes, tuple(record["tool_ids"]), tuple(record["new_ids"]),
+        record["fingerprint"], record["scheme"],
+    )  # fmt: skip

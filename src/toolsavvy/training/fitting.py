@@ -1,0 +1,93 @@
+"""One way to run a Lightning module: quiet, seeded, on the hardware that the config names."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch.utils.data import DataLoader
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """Where and in which numbers training runs.
+
+    Args:
+        accelerator: cpu | gpu | auto.
+        devices: how many.
+        strategy: Lightning's.
+        precision: fp32 | bf16 | auto (bf16 where the processor multiplies it natively).
+        threads: of torch on the CPU; None leaves them.
+    """
+
+    accelerator: str = "cpu"
+    devices: int = 1
+    strategy: str = "auto"
+    precision: str = "auto"
+    threads: int | None = None
+
+    @property
+    def lightning_precision(self) -> Any:
+        """Lightning's name of the precision."""
+        return "bf16-mixed" if resolve_precision(self.precision, self.accelerator) == "bf16" else "32-true"
+
+
+def resolve_precision(precision: str, accelerator: str = "cpu") -> str:
+    """Turn `auto` into bf16 where the hardware has native bf16 products, else fp32."""
+    if precision != "auto":
+        return precision
+    if accelerator != "cpu" and torch.cuda.is_available():
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16" if native else "fp32"
+
+
+def fit(module: pl.LightningModule, data: Any, *, epochs: int, seed: int, hardware: Hardware | None = None) -> None:
+    """Train a module for some epochs.
+
+    Args:
+        module: a Lightning module that keeps its own history.
+        data: a DataLoader or a LightningDataModule.
+        epochs: passes over the data.
+        seed: of dropout and everything else that is drawn while training.
+        hardware: see `Hardware`.
+    """
+    hardware = hardware or Hardware()
+    if hardware.threads:
+        torch.set_num_threads(hardware.threads)
+    with _quiet(), torch.random.fork_rng():
+        torch.manual_seed(seed)
+        trainer = pl.Trainer(
+            accelerator=hardware.accelerator, devices=hardware.devices, strategy=hardware.strategy,
+            precision=hardware.lightning_precision, max_epochs=epochs, gradient_clip_val=1.0, logger=False,
+            enable_checkpointing=False, enable_model_summary=False, enable_progress_bar=sys.stderr.isatty(),
+        )  # fmt: skip
+        if isinstance(data, DataLoader):
+            trainer.fit(module, train_dataloaders=data)
+        else:
+            trainer.fit(module, datamodule=data)
+    module.cpu() if hardware.accelerator == "cpu" else None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Lightning's advice (number of workers, missing logger) is settled here and would drown our own lines."""
+    loggers = [logging.getLogger(n) for n in ("pytorch_lightning", "lightning", "lightning.pytorch", "lightning_fabric")]
+    levels = [log.level for log in loggers]
+    for log in loggers:
+        log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"(pytorch_)?lightning.*")
+            warnings.filterwarnings("ignore", message=".*does not have many workers.*")
+            yield
+    finally:
+        for log, level in zip(loggers, levels, strict=True):
+            log.setLevel(level)

@@ -1,0 +1,271 @@
+"""Supervised fine-tuning of a tool model: only the label positions are scored, never the vocabulary at every position."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pytorch_lightning as pl
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Sampler
+
+from toolsavvy.models.tuning import plain, snapshot
+from toolsavvy.models.virtual import ToolModel
+from toolsavvy.training.rows import Row
+
+MEGABATCH = 16
+"""Batches drawn together and sorted by length: little padding, nearly random order."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Right-padded rows and their supervised entries.
+
+    Args:
+        input_ids: int64 [row, time].
+        attention_mask: int64 [row, time].
+        positions: int64 [position], flat indices (row * time + t) of the states that predict a label.
+        entry_position: int64 [entry], index into `positions`; several entries of one position share its mass.
+        entry_target: int64 [entry], vocabulary ids.
+        entry_weight: float32 [entry].
+        is_query: bool [position], True at the tool positions of query rows.
+        rows: int64 [row], index of each row in the data set.
+        first: int64 [row], index into `positions` of each row's first label.
+    """
+
+    input_ids: Tensor
+    attention_mask: Tensor
+    positions: Tensor
+    entry_position: Tensor
+    entry_target: Tensor
+    entry_weight: Tensor
+    is_query: Tensor
+    rows: Tensor
+    first: Tensor
+
+    def to(self, device: torch.device | str, **options: Any) -> Batch:
+        """Move every tensor (Lightning calls this)."""
+        return Batch(**{f.name: getattr(self, f.name).to(device, **options) for f in fields(self)})
+
+
+def collate(indexed: Sequence[tuple[int, Row]], pad: int) -> Batch:
+    """Pad rows to the right and list their label positions; a row weighs the same however long its answer is."""
+    time = max(row.length for _, row in indexed)
+    ids = torch.full((len(indexed), time), pad)
+    mask = torch.zeros_like(ids)
+    positions, query, first = [], [], []
+    entries: list[tuple[int, int, float]] = []
+    for r, (_, row) in enumerate(indexed):
+        tokens = (*row.prompt, *row.target[:-1])
+        ids[r, : len(tokens)] = torch.tensor(tokens)
+        mask[r, : len(tokens)] = 1
+        first.append(len(positions))
+        weight = row.weight / len(row.target)
+        for j, label in enumerate(row.target):
+            golds = row.golds if j == 0 and row.golds else (label,)
+            entries.extend((len(positions), gold, weight / len(golds)) for gold in golds)
+            positions.append(r * time + len(row.prompt) - 1 + j)
+            query.append(row.kind == "query" and j < len(row.target) - 1)
+    where, target, share = zip(*entries, strict=True)
+    return Batch(
+        ids, mask, torch.tensor(positions), torch.tensor(where), torch.tensor(target), torch.tensor(share),
+        torch.tensor(query), torch.tensor([i for i, _ in indexed]), torch.tensor(first),
+    )  # fmt: skip
+
+
+class LengthGrouped(Sampler[list[int]]):
+    """Batches of similar length in a seeded random order that changes every epoch.
+
+    Args:
+        lengths: tokens of each row.
+        batch_size: rows a batch.
+        seed: of the order.
+    """
+
+    def __init__(self, lengths: Sequence[int], batch_size: int, seed: int) -> None:
+        """Epochs are counted by the sampler itself, so that every `iter` gives the next order."""
+        self.lengths, self.batch_size, self.seed, self.epoch = list(lengths), batch_size, seed, 0
+
+    def __len__(self) -> int:
+        """Batches an epoch."""
+        return math.ceil(len(self.lengths) / self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        """Sort inside random megabatches, then shuffle the batches."""
+        rng = random.Random(f"{self.seed}/{self.epoch}")
+        self.epoch += 1
+        order = rng.sample(range(len(self.lengths)), k=len(self.lengths))
+        size, mega = self.batch_size, self.batch_size * MEGABATCH
+        batches = []
+        for start in range(0, len(order), mega):
+            chunk = sorted(order[start : start + mega], key=lambda i: (self.lengths[i], i))
+            batches.extend(chunk[j : j + size] for j in range(0, len(chunk), size))
+        rng.shuffle(batches)
+        return iter(batches)
+
+
+class RowData(pl.LightningDataModule):
+    """Rows of one stage, in length-grouped batches.
+
+    Args:
+        rows: the stage's rows.
+        batch_size: rows a batch.
+        pad: padding id (masked, never supervised).
+        seed: of the order.
+    """
+
+    def __init__(self, rows: Sequence[Row], batch_size: int, pad: int, seed: int) -> None:
+        """Keep the rows; nothing is tokenised here."""
+        super().__init__()
+        self.rows, self.pad = list(rows), pad
+        self.sampler = LengthGrouped([r.length for r in self.rows], batch_size, seed)
+
+    def train_dataloader(self) -> DataLoader:
+        """Loader over (index, row) pairs."""
+        pad = self.pad
+        return DataLoader(
+            list(enumerate(self.rows)), batch_sampler=self.sampler, collate_fn=lambda items: collate(items, pad)
+        )
+
+
+@dataclass(frozen=True)
+class Regularization:
+    """What keeps stage 2 from erasing stage 1.
+
+    Args:
+        taught: bool [vocabulary], True for tokens that compete at query rows; None lets all compete. Untaught tools
+            are then never pushed down by queries that say nothing about them.
+        teacher: log-probabilities [row, tool] of the stage-1 model on replayed rows; NaN rows are not used.
+        tool_ids: int64 [tool], vocabulary ids of the (atomic) tools that `teacher` speaks of.
+        weight: of the KL divergence from the teacher.
+    """
+
+    taught: Tensor | None = None
+    teacher: Tensor | None = None
+    tool_ids: Tensor | None = None
+    weight: float = 0.0
+
+
+class CausalSFT(pl.LightningModule):
+    """Next-token training of a tool model on the answer's tokens alone (ToolGen sections 3.2, 3.3).
+
+    Args:
+        tools: the model with its codes.
+        learning_rate: peak of a linear schedule.
+        steps: optimizer steps of the whole stage.
+        warmup: share of `steps` for warming up.
+        weight_decay: AdamW's.
+        regularization: see `Regularization`.
+        validate: called at the end of each epoch; returns metrics that are logged, "recall@1" among them.
+        keep_best: choose the epoch with the highest validation recall@1 (the latest of equal ones), not the last.
+
+    Raises:
+        FloatingPointError: the loss is not finite; names the step and the rows.
+    """
+
+    def __init__(
+        self,
+        tools: ToolModel,
+        *,
+        learning_rate: float,
+        steps: int,
+        warmup: float = 0.03,
+        weight_decay: float = 0.0,
+        regularization: Regularization | None = None,
+        validate: Callable[[], dict[str, float]] | None = None,
+        keep_best: bool = False,
+    ) -> None:
+        """Hold the model; parameters that train are those that require gradients."""
+        super().__init__()
+        self.tools, self.model = tools, tools.model
+        self.learning_rate, self.steps, self.warmup, self.weight_decay = learning_rate, steps, warmup, weight_decay
+        self.regularization = regularization or Regularization()
+        self.validate, self.keep_best = validate, keep_best
+        self.best: tuple[float, dict[str, Tensor]] | None = None
+        self.seconds = 0.0
+        self.history: list[dict[str, float]] = []
+        self.tokens = 0
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Logits [position, vocabulary] at the label positions only."""
+        causal = plain(self.model)
+        states = causal.get_decoder()(
+            input_ids=batch.input_ids, attention_mask=batch.attention_mask, use_cache=False
+        ).last_hidden_state
+        return causal.get_output_embeddings()(states.flatten(0, 1)[batch.positions]).float()
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        """Weighted negative log-likelihood of the entries, plus the KL term on replayed rows."""
+        logits = self(batch)
+        loss = self._nll(logits, batch)
+        if self.regularization.weight > 0:
+            loss = loss + self.regularization.weight * self._divergence(logits, batch)
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"loss is {loss.item()} at step {self.global_step}, rows {batch.rows.tolist()}")
+        self.tokens += int(batch.attention_mask.sum())
+        self.history.append({"step": self.global_step, "loss": float(loss.detach())})
+        self.log("loss", loss.detach(), prog_bar=True)
+        return loss
+
+    def _nll(self, logits: Tensor, batch: Batch) -> Tensor:
+        taught = self.regularization.taught
+        if taught is not None:
+            hidden = batch.is_query[:, None] & ~taught[None, :]
+            logits = logits.masked_fill(hidden, -torch.inf)
+        log_z = logits.logsumexp(-1)
+        picked = logits[batch.entry_position, batch.entry_target]
+        losses = (log_z[batch.entry_position] - picked) * batch.entry_weight
+        return losses.sum() / batch.entry_weight.sum()
+
+    def _divergence(self, logits: Tensor, batch: Batch) -> Tensor:
+        """KL(stage 1 || now) over the tools at the first label of replayed rows."""
+        teacher, tool_ids = self.regularization.teacher, self.regularization.tool_ids
+        assert teacher is not None and tool_ids is not None
+        wanted = teacher[batch.rows]
+        known = ~wanted[:, 0].isnan()
+        if not known.any():
+            return logits.new_zeros(())
+        student = logits[batch.first[known]][:, tool_ids].log_softmax(-1)
+        return torch.nn.functional.kl_div(student, wanted[known], log_target=True, reduction="batchmean")
+
+    def on_train_epoch_end(self) -> None:
+        """Validate and log; the recipe decides what to keep."""
+        if self.validate is not None:
+            self.model.eval()
+            metrics = self.validate()
+            self.model.train()
+            if self.keep_best and (self.best is None or metrics["recall@1"] >= self.best[0]):
+                self.best = (metrics["recall@1"], snapshot(self.model))
+            self.history.append({"step": self.global_step, "epoch": self.current_epoch, **metrics})
+
+    def chosen(self) -> dict[str, Tensor]:
+        """The weights that the stage ends with."""
+        return self.best[1] if self.best is not None else snapshot(self.model)
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Training throughput, validation left out."""
+        return round(self.tokens / self.seconds, 1) if self.seconds else 0.0
+
+    def on_train_batch_start(self, batch: Batch, batch_idx: int) -> None:
+        """Start the clock."""
+        self._started = time.monotonic()
+
+    def on_train_batch_end(self, outputs: Any, batch: Batch, batch_idx: int) -> None:
+        """Stop the clock."""
+        self.seconds += time.monotonic() - self._started
+
+    def configure_optimizers(self) -> Any:
+        """AdamW with a short warm-up and a linear decay to zero."""
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
+        warm = max(1, round(self.warmup * self.steps))
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda s: min((s + 1) / warm, max(0.0, (self.steps - s) / max(1, self.steps - warm)))
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
