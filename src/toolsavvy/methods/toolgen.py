@@ -28,7 +28,7 @@ from toolsavvy.methods.common import (
 )
 from toolsavvy.models.loading import load_base, load_tensors, save_tensors
 from toolsavvy.models.text import chat_frame
-from toolsavvy.models.tuning import Tuning, adapt, interpolate, load, plain, restore, save, snapshot
+from toolsavvy.models.tuning import Tuning, adapt, interpolate, load, restore, save, snapshot
 from toolsavvy.models.virtual import ToolModel, add_virtual_tokens
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.tracking import Run
@@ -105,13 +105,14 @@ def learn_retrieval(
         )  # fmt: skip
     restore(tools.model, stage_1)
     rows = query_rows(tools, data.catalog, data.train, recipe.max_length, recipe.targets)
-    taught = {t for row in rows for t in (*row.golds, *row.target[:-1])}
+    taught = sorted({t for row in rows for t in (*row.golds, *row.target[:-1])} & set(tools.new_ids))
     replayed = memorization_rows(
         tools, data.catalog, recipe.replay, recipe.max_length, near(cfg, data, recipe.replay), cfg.seed
     )
     rows = rows * recipe.repeat + replayed
     regularization = Regularization(
-        taught=vocabulary_mask(tools, taught) if recipe.negatives == "taught" else None,
+        taught=torch.tensor(taught) if recipe.negatives == "taught" and taught else None,
+        virtual=torch.tensor(tools.new_ids),
         teacher=teacher_scores(cfg, tools, rows) if recipe.kl > 0 else None,
         tool_ids=torch.tensor([code[0] for code in tools.codes]),
         weight=recipe.kl,
@@ -190,14 +191,6 @@ def teacher_scores(cfg: Config, tools: ToolModel, rows: Sequence[Row], batch_siz
             logits = module(batch)[batch.first][:, tool_ids]
         scores[batch.rows] = logits.log_softmax(-1)
     return scores
-
-
-def vocabularyvocabulary_mask(tools: ToolModel, taught: set[int]) -> Tensor:
-    """bool [vocabulary]: False for virtual tokens that no query row teaches."""
-    rows = plain(tools.model).get_output_embeddings().weight.shape[0]
-    mask = torch.ones(rows, dtype=torch.bool)
-    mask[[i for i in tools.new_ids if i not in taught]] = False
-    return mask
 
 
 def plan(cfg: Config) -> Plan:
