@@ -119,6 +119,8 @@ class MemorizationConfig:
     """Of AdamW."""
     batch_size: int = 16
     """Rows per optimizer step."""
+    accumulate: int = 2
+    """Forward passes that an optimizer step is made of: more passes of fewer rows take less memory."""
     max_length: int = 96
     """Tokens of the document; its end is cut, never the label."""
     keep: str = "best"
@@ -145,6 +147,8 @@ class RecipeConfig:
     """Of AdamW."""
     batch_size: int = 16
     """Rows per optimizer step."""
+    accumulate: int = 2
+    """Forward passes that an optimizer step is made of: more passes of fewer rows take less memory."""
     max_length: int = 96
     """Tokens of the query or replayed document; its end is cut, never the label."""
     keep: str = "best"
@@ -183,6 +187,7 @@ def _check_optimizer(config: MemorizationConfig | RecipeConfig, where: str) -> N
     _between(config.warmup, 0, 1, f"{where}.warmup")
     _at_least(config.weight_decay, 0, f"{where}.weight_decay")
     _at_least(config.batch_size, 1, f"{where}.batch_size")
+    _at_least(config.accumulate, 1, f"{where}.accumulate")
     _at_least(config.max_length, 8, f"{where}.max_length")
 
 
@@ -212,7 +217,7 @@ class MethodConfig:
     """Groups the method reads: only their paths and models are looked for before it starts."""
 
     _target_: str = MISSING
-    """Function `run(cfg, run)`; its module may offer `plan(cfg) -> Plan` for dry runs."""
+    """Function `run(cfg, run)`; `methods/plans.py`, or `plan(cfg)` beside a user's own, says what it would do."""
 
 
 @dataclass
@@ -385,7 +390,7 @@ METHODS: dict[str, type[MethodConfig]] = {
 
 @dataclass(frozen=True)
 class Plan:
-    """What a method is about to do, for dry runs: `plan(cfg) -> Plan` beside a method's `run`.
+    """What a method is about to do, for dry runs.
 
     Args:
         stages: lines such as "memorization: 180 rows x 6 epochs".

@@ -5,6 +5,7 @@ Read top to bottom: `run` is the experiment, each function below it one step (To
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
 from toolsavvy.config.compose import build
-from toolsavvy.config.schema import Config, MemorizationConfig, Plan, RecipeConfig
+from toolsavvy.config.schema import Config, MemorizationConfig, RecipeConfig
 from toolsavvy.errors import UserError
 from toolsavvy.methods.board import Board
 from toolsavvy.methods.common import (
@@ -39,8 +40,6 @@ from toolsavvy.training.validation import recall_of
 
 NEIGHBOURS = 8
 """Near tools from which multiple-choice rows draw their wrong options."""
-CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
-"""Of English under a BPE vocabulary, and around every prompt: an estimate before any model is loaded."""
 
 
 def run(cfg: Config, run: Run) -> None:
@@ -136,14 +135,16 @@ def train(
     if (stored := load_tensors(path)) is not None:
         restore(tools.model, stored)
         return stored
-    loader = RowData(rows, stage.batch_size, int(tools.tokenizer.pad_token_id or tools.eos_id), cfg.seed)
+    loader = RowData(rows, max(1, stage.batch_size // stage.accumulate), int(tools.tokenizer.pad_token_id or tools.eos_id), cfg.seed)
     module = CausalSFT(
-        tools, learning_rate=stage.learning_rate, steps=stage.epochs * len(loader.sampler), warmup=stage.warmup,
+        tools, learning_rate=stage.learning_rate, steps=stage.epochs * math.ceil(len(loader.sampler) / stage.accumulate), warmup=stage.warmup,
         weight_decay=stage.weight_decay, regularization=regularization,
         validate=validator(cfg, data, tools), keep_best=stage.keep == "best",
     )  # fmt: skip
     with run.stage(name):
-        fit(module, loader, epochs=stage.epochs, seed=cfg.seed, hardware=hardware(cfg))
+        fit(
+            module, loader, epochs=stage.epochs, seed=cfg.seed, hardware=hardware(cfg), accumulate=stage.accumulate
+        )
     for point in module.history:
         run.log({f"{name}/{k}": v for k, v in point.items()})
     run.note(**{name: {"rows": len(rows), "tokens": module.tokens, "tokens_per_second": module.tokens_per_second}})
@@ -191,28 +192,3 @@ def teacher_scores(cfg: Config, tools: ToolModel, rows: Sequence[Row], batch_siz
             logits = module(batch)[batch.first][:, tool_ids]
         scores[batch.rows] = logits.log_softmax(-1)
     return scores
-
-
-def plan(cfg: Config) -> Plan:
-    """Stages, systems and an estimate of the training tokens, from the catalog's texts alone."""
-    data: RetrievalSet = build(cfg.catalog)
-    stages, tokens = [], 0
-    if "memorization" in cfg.stages:
-        stage = cfg.memorization
-        formats = MULTI if stage.formats == "multi" else SINGLE
-        count = len(formats) * len(data.catalog) * stage.epochs
-        tokens += _estimate(data.catalog.documents, stage.max_length) * len(formats) * stage.epochs
-        stages.append(f"memorization ({stage.formats}): {count} rows in {stage.epochs} epochs")
-    for name, recipe in cfg.method.recipes.items() if "retrieval" in cfg.stages else ():
-        own = _estimate([q.text for q in data.train], recipe.max_length) * recipe.repeat
-        replayed = _estimate(data.catalog.documents, recipe.max_length) * len(recipe.replay)
-        tokens += (own + replayed) * recipe.epochs
-        rows = (len(data.train) * recipe.repeat + len(recipe.replay) * len(data.catalog)) * recipe.epochs
-        stages.append(f"retrieval ({name}): {rows} rows in {recipe.epochs} epochs")
-    systems = [*(cfg.retriever if cfg.method.rivals else ()), "toolgen_stage1"]
-    systems += [f"toolgen_{name}" for name in cfg.method.recipes if "retrieval" in cfg.stages]
-    return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
-
-
-def _estimate(texts: Sequence[str], limit: int) -> float:
-    return sum(min(limit, len(text) / CHARACTERS_PER_TOKEN) + FRAME_TOKENS for text in texts)

@@ -49,7 +49,15 @@ def resolve_precision(precision: str, accelerator: str = "cpu") -> str:
     return "bf16" if native else "fp32"
 
 
-def fit(module: pl.LightningModule, data: Any, *, epochs: int, seed: int, hardware: Hardware | None = None) -> None:
+def fit(
+    module: pl.LightningModule,
+    data: Any,
+    *,
+    epochs: int,
+    seed: int,
+    hardware: Hardware | None = None,
+    accumulate: int = 1,
+) -> None:
     """Train a module for some epochs.
 
     Args:
@@ -58,6 +66,7 @@ def fit(module: pl.LightningModule, data: Any, *, epochs: int, seed: int, hardwa
         epochs: passes over the data.
         seed: of dropout and everything else that is drawn while training.
         hardware: see `Hardware`.
+        accumulate: batches that one optimizer step is made of.
     """
     hardware = hardware or Hardware()
     if hardware.threads:
@@ -66,7 +75,8 @@ def fit(module: pl.LightningModule, data: Any, *, epochs: int, seed: int, hardwa
         torch.manual_seed(seed)
         trainer = pl.Trainer(
             accelerator=hardware.accelerator, devices=hardware.devices, strategy=hardware.strategy,
-            precision=hardware.lightning_precision, max_epochs=epochs, gradient_clip_val=1.0, logger=False,
+            precision=hardware.lightning_precision, max_epochs=epochs, gradient_clip_val=1.0,
+            accumulate_grad_batches=accumulate, logger=False,
             enable_checkpointing=False, enable_model_summary=False, enable_progress_bar=sys.stderr.isatty(),
         )  # fmt: skip
         if isinstance(data, DataLoader):
