@@ -11,12 +11,22 @@ from rich.table import Table
 from toolsavvy.config.compose import Job
 from toolsavvy.config.preflight import locate
 from toolsavvy.config.schema import Config, Plan
+from toolsavvy.methods import plans
 
 
 def make_plan(config: Config) -> Plan:
-    """Ask the method (`plan(cfg) -> Plan` beside its `run`); a method without one has an empty plan."""
-    module = sys.modules[locate(config.method._target_, "method._target_").__module__]
-    planner: Callable[[Config], Plan] | None = getattr(module, "plan", None)
+    """Ask the method for its plan; one without has an empty plan.
+
+    Ours are planned in `toolsavvy.methods.plans`, which loads no torch; a user's own method offers `plan(cfg) -> Plan`
+    beside its `run`.
+    """
+    target = config.method._target_
+    package, _, name = target.rpartition(".")[0].rpartition(".")
+    planner: Callable[[Config], Plan] | None = None
+    if package == "toolsavvy.methods":
+        planner = getattr(plans, name, None)
+    if planner is None:
+        planner = getattr(sys.modules[locate(target, "method._target_").__module__], "plan", None)
     return planner(config) if planner is not None else Plan()
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
+import contextlib
 import importlib
-import importlib.util
 import inspect
 import os
 import shutil
@@ -19,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from toolsavvy.config import schema
 from toolsavvy.config.compose import Job, typed
 from toolsavvy.config.explain import unknown_key
+from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -134,33 +134,43 @@ def bind(node: Mapping[str, Any], path: str, job: Job) -> None:
     if path == "method":  # it takes (cfg, run), and its schema has checked its keys
         _check_method(str(node["_target_"]), origin("method._target_", job))
         return
-    target = locate(str(node["_target_"]), origin(f"{path}._target_", job))
-    try:
-        parameters = inspect.signature(target).parameters
-    except ValueError:  # written in C: it has no signature to bind to
+    taken = _takes(str(node["_target_"]), origin(f"{path}._target_", job))
+    if taken is None:
         return
-    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return
-    takes = {n for n, p in parameters.items() if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)}
     for key in node:
-        if key not in takes | _HYDRA_KEYS:
-            raise unknown_key(str(key), path, takes, origin(f"{path}.{key}", job))
+        if key not in taken | _HYDRA_KEYS:
+            raise unknown_key(str(key), path, taken, origin(f"{path}.{key}", job))
+
+
+def _takes(target: str, where: str) -> frozenset[str] | None:
+    """Names of a target's arguments, None where it takes any; imported only if its source doesn't tell."""
+    module, _, name = target.rpartition(".")
+    if module.startswith("toolsavvy."):
+        with contextlib.suppress(ImportError):
+            known = definitions(module) or {}
+            if name in known and (told := keywords(known[name])) is not None:
+                return told
+    found = locate(target, where)
+    try:
+        parameters = inspect.signature(found).parameters
+    except ValueError:  # written in C: it has no signature to bind to
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    return frozenset(n for n, p in parameters.items() if p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL))
 
 
 def _check_method(target: str, where: str) -> None:
-    """Look a method's function up without importing its module, which would load torch before anything is checked."""
-    module_name, _, name = target.rpartition(".")
+    """Look a method's function up without importing its module."""
+    module, _, name = target.rpartition(".")
     try:
-        spec = importlib.util.find_spec(module_name)
-    except ImportError:
-        spec = None
-    if spec is None or spec.origin is None:
-        raise UserError(f"there is no module '{module_name}'", where=where, expected="a function run(cfg, run)")
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
-    functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
-    if name not in functions:
-        fix = did_you_mean(name, functions)
-        raise UserError(f"'{module_name}' has no function '{name}'", where=where, expected="run(cfg, run)", fix=fix)
+        known = definitions(module) or {}
+    except ImportError as error:
+        what = f"there is no module '{module}'"
+        raise UserError(what, where=where, expected="a function run(cfg, run)") from error
+    if name not in known:
+        fix = did_you_mean(name, list(known))
+        raise UserError(f"'{module}' has no function '{name}'", where=where, expected="run(cfg, run)", fix=fix)
 
 
 def origin(key: str, job: Job) -> str:

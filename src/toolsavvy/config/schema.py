@@ -13,7 +13,6 @@ from omegaconf import MISSING
 
 from toolsavvy.errors import UserError, did_you_mean
 
-
 REPLAYS = ("document", "reverse", "phrase", "parameters", "choice", "request")
 """Formats of stage-1 rows, as `training.rows` makes them."""
 

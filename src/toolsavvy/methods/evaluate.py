@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsavvy.config.schema import Config, Plan
+from toolsavvy.config.schema import Config
 from toolsavvy.methods.board import Board
 from toolsavvy.methods.common import load_catalog, load_suites, make_retrievers, show_answers, show_outcomes
 from toolsavvy.tracking import Run
@@ -17,8 +17,3 @@ def run(cfg: Config, run: Run) -> None:
     outcomes = board.score()
     show_outcomes(outcomes, data, run)
     show_answers(outcomes, cfg.show)
-
-
-def plan(cfg: Config) -> Plan:
-    """What a dry run prints."""
-    return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)

@@ -6,11 +6,14 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from toolsavvy.catalog import Catalog, Query, Tool, parameter_names, split_words
-from toolsavvy.models.virtual import ToolModel
+
+if TYPE_CHECKING:
+    from toolsavvy.models.virtual import ToolModel
 
 SINGLE = ("document",)
 MULTI = ("document", "reverse", "phrase", "parameters", "choice")
@@ -45,7 +48,11 @@ class Row:
 
 
 def memorization_rows(
-    tools: ToolModel, catalog: Catalog, formats: Sequence[str], max_tokens: int, neighbours: np.ndarray | None = None,
+    tools: ToolModel,
+    catalog: Catalog,
+    formats: Sequence[str],
+    max_tokens: int,
+    neighbours: np.ndarray | None = None,
     seed: int = 0,
 ) -> list[Row]:
     """Stage-1 rows of every tool in every format (`single` = document; `multi` = five formats, our reading of TG-5FM).
@@ -186,7 +193,7 @@ def first_sentences(text: str, n: int = 1) -> str:
     return " ".join(_SENTENCE.split(" ".join(text.split()))[:n])
 
 
-Format = Callable[[ToolModel, Catalog, int, "np.ndarray | None", random.Random], Iterator[Row]]
+Format = Callable[["ToolModel", Catalog, int, "np.ndarray | None", random.Random], Iterator[Row]]
 _FORMATS: dict[str, Format] = {
     "document": _document,
     "reverse": _reverse,

@@ -1,0 +1,46 @@
+"""What each method is about to do, for dry runs; nothing here imports torch, so that a plan takes a second.
+
+One function per method, named like its module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolsavvy.catalog import RetrievalSet
+from toolsavvy.config.compose import build
+from toolsavvy.config.schema import Config, Plan
+from toolsavvy.training.rows import MULTI, SINGLE
+
+CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
+"""Of English under a BPE vocabulary, and around every prompt: an estimate before any model is loaded."""
+
+
+def toolgen(cfg: Config) -> Plan:
+    """Stages, systems and an estimate of the training tokens, from the catalog's texts alone."""
+    data: RetrievalSet = build(cfg.catalog)
+    stages, tokens = [], 0
+    if "memorization" in cfg.stages:
+        stage = cfg.memorization
+        formats = MULTI if stage.formats == "multi" else SINGLE
+        count = len(formats) * len(data.catalog) * stage.epochs
+        tokens += _estimate(data.catalog.documents, stage.max_length) * len(formats) * stage.epochs
+        stages.append(f"memorization ({stage.formats}): {count} rows in {stage.epochs} epochs")
+    for name, recipe in cfg.method.recipes.items() if "retrieval" in cfg.stages else ():
+        own = _estimate([q.text for q in data.train], recipe.max_length) * recipe.repeat
+        replayed = _estimate(data.catalog.documents, recipe.max_length) * len(recipe.replay)
+        tokens += (own + replayed) * recipe.epochs
+        rows = (len(data.train) * recipe.repeat + len(recipe.replay) * len(data.catalog)) * recipe.epochs
+        stages.append(f"retrieval ({name}): {rows} rows in {recipe.epochs} epochs")
+    systems = [*(cfg.retriever if cfg.method.rivals else ()), "toolgen_stage1"]
+    systems += [f"toolgen_{name}" for name in cfg.method.recipes if "retrieval" in cfg.stages]
+    return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+
+
+def _estimate(texts: Sequence[str], limit: int) -> float:
+    return sum(min(limit, len(text) / CHARACTERS_PER_TOKEN) + FRAME_TOKENS for text in texts)
+
+
+def evaluate(cfg: Config) -> Plan:
+    """Systems and suites; nothing is trained but what a retriever trains itself."""
+    return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)

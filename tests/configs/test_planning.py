@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import ast
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from toolsavvy.config import schema
+from toolsavvy.config.compose import compose, typed
+from toolsavvy.config.outline import keywords
+from toolsavvy.config.planning import make_plan
+
+HEAVY = ("torch", "transformers", "pytorch_lightning", "sentence_transformers", "faiss", "wandb")
+
+
+@pytest.mark.parametrize("choices", ["catalog=toy", "catalog=toy method=evaluate 'retriever=[bm25,dense,finetuned]'"])
+def test_checking_and_planning_a_run_loads_nothing_heavy(choices: str, tmp_path: Path) -> None:
+    overrides = [*shlex.split(choices), "dry_run=true", f"paths.outputs={tmp_path}"]
+    code = (
+        "import sys; from toolsavvy.__main__ import main; code = main(sys.argv[1:]); "
+        f"print('loaded', [m for m in {HEAVY} if m in sys.modules], code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *overrides], capture_output=True, text=True, check=False)
+    assert done.stdout.splitlines()[-1] == "loaded [] 0", done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("name", sorted(set(schema.METHODS) - {"doctor"}))
+def test_every_method_that_works_has_a_plan(name: str) -> None:
+    overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
+    plan = make_plan(typed(compose(overrides).config))
+    assert plan.systems and plan.suites == ("catalog_test",)
+
+
+@pytest.mark.parametrize(
+    ("source", "taken"),
+    [
+        ("def f(a, *, b=1): ...", {"a", "b"}),
+        ("def f(a, **more): ...", None),
+        ("class f:\n    def __init__(self, a, b=2): ...", {"a", "b"}),
+        ("class f: ...", set()),
+        ("class f(Base): ...", None),
+        ("@dataclass\nclass f:\n    a: int", None),
+    ],
+)
+def test_the_arguments_of_a_target_are_read_from_its_source(source: str, taken: set[str] | None) -> None:
+    (node,) = ast.parse(source).body
+    assert isinstance(node, ast.FunctionDef | ast.ClassDef)
+    assert keywords(node) == taken
