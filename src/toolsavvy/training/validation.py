@@ -1,4 +1,8 @@
-"""torchmetrics' recall inside Lightning modules, with every missed gold in the denominator."""
+"""torchmetrics' recall inside Lightning modules, with every missed gold in the denominator.
+
+torchmetrics counts a hit only where its score is above 0 and orders equal scores as it likes, so what it is given here
+is never a log-probability or a cosine but the reciprocal of the rank.
+"""
 
 from __future__ import annotations
 
@@ -12,31 +16,35 @@ from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
 
 
 def full_recall(scores: Tensor, golds: Sequence[Sequence[int]], k: int = 1) -> float:
-    """torchmetrics' recall@k over *every* tool's score.
+    """Recall@k by torchmetrics over *every* tool's score; equal scores in column order.
 
     Args:
         scores: [query, tool].
         golds: gold tools of every query.
         k: cut-off.
     """
+    order = scores.detach().cpu().argsort(dim=1, descending=True, stable=True)
     target = torch.zeros(scores.shape, dtype=torch.bool)
     for row, gold in enumerate(golds):
         target[row, list(gold)] = True
-    indexes = torch.arange(len(scores))[:, None].expand(scores.shape)
-    return float(RetrievalRecall(top_k=k)(scores.detach().cpu().flatten(), target.flatten(), indexes.flatten()))
+    return _recall(target.gather(1, order).tolist(), k)
 
 
 def recall_of(ranking: Ranking, golds: Sequence[Sequence[int]], k: int = 1) -> float:
-    """torchmetrics' recall@k of a cut ranking: golds that it misses are appended at -inf.
+    """Recall@k by torchmetrics of a cut ranking: golds that it misses are appended below every rank up to k.
 
     torchmetrics takes the rows it is given for all there are, so a missed gold would vanish from its denominator.
     """
-    scores, target, indexes = [], [], []
-    for row, gold in enumerate(golds):
-        ranked = [int(t) for t in ranking.indices[row]]
-        missed = [t for t in gold if t not in ranked]
-        scores += [*ranking.scores[row].tolist(), *[-torch.inf] * len(missed)]
-        target += [*(t != NO_TOOL and t in gold for t in ranked), *[True] * len(missed)]
-        indexes += [row] * (len(ranked) + len(missed))
-    metric = RetrievalRecall(top_k=k)
-    return float(metric(torch.tensor(scores), torch.tensor(target), torch.tensor(indexes)))
+    hits = []
+    for tools, gold in zip(ranking.indices.tolist(), golds, strict=True):
+        ranked = [t != NO_TOOL and t in gold for t in tools]
+        hits.append([*ranked, *[False] * (k - len(ranked)), *[True] * (len(set(gold)) - sum(ranked))])
+    return _recall(hits, k)
+
+
+def _recall(hits: Sequence[Sequence[bool]], k: int) -> float:
+    """Recall@k of rows that say, rank by rank, whether a gold tool stands there."""
+    scores = [1 / (rank + 1) for row in hits for rank in range(len(row))]
+    indexes = [i for i, row in enumerate(hits) for _ in row]
+    target = [hit for row in hits for hit in row]
+    return float(RetrievalRecall(top_k=k)(torch.tensor(scores), torch.tensor(target), torch.tensor(indexes)))
