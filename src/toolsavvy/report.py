@@ -12,7 +12,14 @@ from rich.table import Table
 
 WIDTH = 118
 """Columns used where the output is no terminal: enough for six metrics with intervals."""
-COLUMNS = (("recall", 1), ("recall", 5), ("ndcg", 5), ("completeness", 5), ("internalization", 1), ("internalization", 5))
+COLUMNS = (
+    ("recall", 1),
+    ("recall", 5),
+    ("ndcg", 5),
+    ("completeness", 5),
+    ("internalization", 1),
+    ("internalization", 5),
+)
 NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": "IS", "mrr": "MRR", "precision": "P"}
 
 
@@ -65,7 +72,7 @@ def _best(cells: dict[Any, Any], name: str, systems: Sequence[str], column: tupl
 
 
 def _cell(record: Any, best: float) -> str:
-    """'83.2 78–88'; the column's best value is bold."""
+    """Value and interval; the column's best value is bold."""
     if record is None:
         return ""
     if record.value is None:
@@ -74,4 +81,79 @@ def _cell(record: Any, best: float) -> str:
     value = f"[bold]{value}[/bold]" if record.value >= best else value
     if record.low is None:
         return value
-    return f"{value} [dim]{100 * record.low:.0f}–{100 * record.high:.0f}[/dim]"
+    return f"{value} [dim]{100 * record.low:.0f}–{100 * record.high:.0f}[/dim]"  # noqa: RUF001 - a range
+
+
+def comparison_table(
+    rows: Sequence[Any], pairs: Sequence[tuple[str, str]], metrics: Sequence[tuple[str, int]]
+) -> Table:
+    """Difference (points) and ratio (percent) of chosen pairs of systems, one section a slice.
+
+    Args:
+        rows: records with the fields of `methods.pooling.Pooled`.
+        pairs: (system, rival).
+        metrics: (metric, k) pairs; those that no comparison has are left out.
+    """
+    cells = {(r.slice, r.kind, r.system, r.rival, r.metric, r.k): r for r in rows}
+    shown = [m for m in metrics if any((r.metric, r.k) == m and r.kind == "difference" for r in rows)]
+    table = Table(title="chosen pairs", title_justify="left", box=None, pad_edge=False, padding=(0, 1))
+    table.add_column("pair", overflow="fold")
+    for metric, k in shown:
+        table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
+    for name in dict.fromkeys(r.slice for r in rows):
+        table.add_row(f"[bold]{name}[/bold]")
+        for a, b in pairs:
+            for kind, sign in (("difference", "-"), ("ratio", "/")):
+                row = [_plain_cell(cells.get((name, kind, a, b, *m))) for m in shown]
+                table.add_row(f"  {a} {sign} {b}", *row)
+    return table
+
+
+def markdown(
+    rows: Sequence[Any],
+    metrics: Sequence[tuple[str, int]],
+    *,
+    pairs: Sequence[tuple[str, str]] = (),
+    title: str = "",
+) -> str:
+    """Pooled rows as Markdown: one table a slice, then one for the chosen pairs; values in percent [95 % interval].
+
+    Args:
+        rows: records with the fields of `methods.pooling.Pooled`.
+        metrics: the columns.
+        pairs: (system, rival) that get rows of their own.
+        title: a line above.
+    """
+    cells = {(r.slice, r.kind, r.system, r.rival, r.metric, r.k): r for r in rows}
+    present = {(r.metric, r.k) for r in rows if r.kind == "mean"}
+    shown = [m for m in metrics if m in present]
+    head = [f"{NAMES.get(metric, metric)}@{k}" for metric, k in shown]
+    lines = [title, ""] if title else []
+    for name in dict.fromkeys(r.slice for r in rows):
+        means = [r for r in rows if r.slice == name and r.kind == "mean"]
+        lines += [f"**{name}** ({means[0].n} queries)", ""]
+        lines += _markdown_row("system", head) + _markdown_row("---", ["---:"] * len(shown))
+        for system in dict.fromkeys(r.system for r in means if r.metric != "internalization"):
+            found = [cells.get((name, "mean", _owner(system, m[0]), None, *m)) for m in shown]
+            lines += _markdown_row(system, [_plain_cell(r) for r in found])
+        for a, b in pairs:
+            for kind, sign in (("difference", "-"), ("ratio", "/")):
+                found = [cells.get((name, kind, a, b, *m)) for m in shown]
+                lines += _markdown_row(f"*{a} {sign} {b}*", [_plain_cell(r) for r in found])
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _markdown_row(first: str, cells: Sequence[str]) -> list[str]:
+    return [f"| {' | '.join([first, *cells])} |"]
+
+
+def _plain_cell(record: Any) -> str:
+    """'83.2 [78, 88]' without styles; differences carry their sign."""
+    if record is None:
+        return ""
+    if record.value is None:
+        return "0/0"
+    sign = "+" if record.kind == "difference" else ""
+    value = f"{100 * record.value:{sign}.1f}"
+    return value if record.low is None else f"{value} [{100 * record.low:{sign}.0f}, {100 * record.high:{sign}.0f}]"

@@ -87,6 +87,8 @@ class Prediction:
     suite: str
     system: str
     split: str
+    subset: str
+    tier: str
     query: str
     text: str
     gold: tuple[str, ...]
@@ -399,7 +401,8 @@ class CatalogTest:
         kept = [(i, s) for i, s in zip(indices, scores, strict=True) if i != NO_TOOL or np.isfinite(s)]
         tools = tuple(None if i == NO_TOOL else catalog.tools[i].id for i, _ in kept)
         gold = tuple(sorted(query.relevant))
-        return Prediction(self.name, system, split, query.id, query.text, gold, tools, tuple(s for _, s in kept))
+        asked = (self.name, system, split, query.subset, query.tier, query.id, query.text)
+        return Prediction(*asked, gold, tools, tuple(s for _, s in kept))
 
 
 def _check_depths(splits: Mapping[str, Sequence[Query]], systems: Systems, depth: int) -> None:

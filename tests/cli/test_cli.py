@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -10,36 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import PROBE, ROOT, command, environment, runs, status, toolsavvy
 
 from world import read_wandb
-
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-PROBE = ("--config-dir", str(HERE / "conf"), "method=probe", "model=toy")
-
-
-def environment(**extra: str) -> dict[str, str]:
-    """This environment without W&B's or toolsavvy's variables."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "TOOLSAVVY_", "HYDRA_"))}
-    return kept | {"PYTHONPATH": f"{ROOT / 'src'}:{HERE}", "OMP_NUM_THREADS": "1", "COLUMNS": "200"} | extra
-
-
-def command(folder: Path, *args: str) -> list[str]:
-    return [sys.executable, "-m", "toolsavvy", *args, f"paths.outputs={folder}"]
-
-
-def toolsavvy(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(folder, *args), capture_output=True, text=True, cwd=ROOT, env=environment(**env), timeout=100
-    )
-
-
-def runs(folder: Path) -> list[Path]:
-    return sorted(p.parent for p in folder.rglob("status.json"))
-
-
-def status(run: Path) -> dict[str, object]:
-    return json.loads((run / "status.json").read_text())
 
 
 def test_help_is_quick_and_imports_nothing_heavy() -> None:

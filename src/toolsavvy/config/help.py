@@ -10,6 +10,7 @@ Usage: toolsavvy [GROUP=OPTION ...] [KEY=VALUE ...]
 Methods (method=...)
   toolgen    an LLM that holds a whole tool catalog in its weights: memorization, then retrieval training
   evaluate   any systems on any suites, one table; trains nothing
+  report     several seeds of finished runs as one table with intervals
   doctor     versions, devices, caches: does this machine work?
 
 Commands
@@ -24,6 +25,8 @@ Commands
   toolsavvy model=qwen3_4b trainer=gpu                 another model on a GPU
   toolsavvy -m tuning=lora,full resume=true            rerun a sweep: skip what is done, continue what was cut off
   toolsavvy method=toolgen --cfg job                   print a whole configuration (names: --info defaults)
+  toolsavvy method=report runs='[outputs/toolgen_aws/*]'
+                                                       the seeds of a sweep as one table, also as Markdown
   toolsavvy method=doctor                              look at this machine
 
 With no GROUP named the experiment is `quickstart`; name one (method, model, ...) and nothing of it is used.

@@ -45,6 +45,8 @@ def preflight(job: Job) -> schema.Config:
         _check_paths(config.catalog, "catalog")
     if "retriever" in used:
         _check_paths(config.retriever, "retriever")
+    if isinstance(config.method, schema.ReportConfig):
+        _check_runs(config.runs)
     if "model" in used:
         check_model(config.model)
     _check_trainer(config)
@@ -215,6 +217,13 @@ def _check_paths(node: Any, where: str) -> None:
                     _check_exists(str(item), f"{where}.{key}")
             else:
                 _check_paths(value, f"{where}.{key}")
+
+
+def _check_runs(patterns: list[str]) -> None:
+    """A report needs finished runs."""
+    from toolsavvy.tracking.records import finished_runs
+
+    finished_runs(patterns)
 
 
 def _check_exists(path: str, where: str) -> None:

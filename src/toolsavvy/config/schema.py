@@ -15,6 +15,8 @@ from toolsavvy.errors import UserError, did_you_mean
 
 REPLAYS = ("document", "reverse", "phrase", "parameters", "choice", "request")
 """Formats of stage-1 rows, as `training.rows` makes them."""
+REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "internalization")
+"""Metrics with a cut-off that a report can pool."""
 
 
 def _one_of(value: str, options: tuple[str, ...], where: str) -> None:
@@ -262,6 +264,33 @@ class EvaluateConfig(MethodConfig):
 
 
 @dataclass
+class ReportConfig(MethodConfig):
+    """Pools finished runs over their seeds; reads the folders that `runs` names, and no group."""
+
+    metrics: list[str] = field(default_factory=list)
+    """`name@k` each, in the order of the columns."""
+    slices: list[str] = field(default_factory=list)
+    """Test splits and `split/subset`; [] is all of them."""
+    ratios: list[Any] = field(default_factory=list)
+    """Pairs [system, rival] that are compared by difference and ratio."""
+    resamples: int = 2000
+    """Of the bootstrap, over seeds and clusters of queries."""
+
+    def __post_init__(self) -> None:
+        """Check names, pairs and ranges."""
+        for metric in self.metrics:
+            name, _, k = metric.partition("@")
+            _one_of(name, REPORTED, "method.metrics")
+            if not k.isdecimal() or not int(k):
+                raise UserError(f"{metric!r} has no cut-off", where="method.metrics", expected=f"{name}@5")
+        for pair in self.ratios:
+            if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
+                expected = "pairs of systems: [[toolgen_replay,toolgen_stage1]]"
+                raise UserError(f"{pair!r} is no pair", where="method.ratios", expected=expected)
+        _at_least(self.resamples, 1, "method.resamples")
+
+
+@dataclass
 class DoctorConfig(MethodConfig):
     """Looks at the machine; reads no group."""
 
@@ -358,7 +387,7 @@ class Config:
     predictions: bool = True
     """Write predictions and TREC files."""
     runs: list[str] = field(default_factory=list)
-    """Finished run folders or globs, for report."""
+    """Finished run folders, sweep folders or globs, for method=report."""
     upload: bool = False
     """Store model/ and predictions/ as W&B artifacts."""
     dry_run: bool = False
@@ -382,6 +411,7 @@ class Config:
 METHODS: dict[str, type[MethodConfig]] = {
     "toolgen": ToolgenConfig,
     "evaluate": EvaluateConfig,
+    "report": ReportConfig,
     "doctor": DoctorConfig,
 }
 """Option of the group `method` -> its schema; a new method adds one line here and one file in conf/method."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import Ranking, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
-from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, write_predictions
+from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, write_jsonl, write_predictions
 from toolsavvy.tracking import Run
 
 log = logging.getLogger("toolsavvy")
@@ -76,13 +76,15 @@ class Board:
         parts = {m: self.systems[m].get("", self.systems[m].get(CONSTRAINED, {})) for m in members}
         splits = next(iter(parts.values()))
         fused = {
-            split: fuse({s: rankings[split] for s, rankings in parts.items()}, self.data.catalog, self.depth, **settings)
+            split: fuse(
+                {s: rankings[split] for s, rankings in parts.items()}, self.data.catalog, self.depth, **settings
+            )
             for split in splits
         }
         self.systems[name] = {"": fused}
 
     def score(self) -> list[Outcome]:
-        """Run the suites, write results, predictions and TREC files."""
+        """Run the suites, write results, comparisons, predictions and TREC files."""
         outcomes = []
         for suite in self.suites:
             with self.run.stage(f"score {suite.name}"):
@@ -91,6 +93,8 @@ class Board:
                 if self.run.config.predictions and self.run.is_writer:
                     write_predictions(self.run.predictions, self.data, self.systems, outcome)
             outcomes.append(outcome)
+        if self.run.is_writer:
+            write_jsonl(self.run.dir / "comparisons.jsonl", [c for o in outcomes for c in o.comparisons])
         return outcomes
 
     def _keep(self, name: str, modes: dict[str, dict[str, Ranking]]) -> None:
@@ -117,5 +121,7 @@ class Board:
         except (OSError, ValueError, KeyError, EOFError):
             log.warning("%s is damaged and is made again", path.name)
             return {}
-        fits = all(set(rankings) == {s for s in self.data.test_splits if self.data.splits[s]} for rankings in modes.values())
+        fits = all(
+            set(rankings) == {s for s in self.data.test_splits if self.data.splits[s]} for rankings in modes.values()
+        )
         return modes if fits else {}

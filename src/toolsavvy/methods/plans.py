@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config, Plan
+from toolsavvy.tracking.records import finished_runs
 from toolsavvy.training.rows import MULTI, SINGLE
 
 CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
@@ -44,3 +45,9 @@ def _estimate(texts: Sequence[str], limit: int) -> float:
 def evaluate(cfg: Config) -> Plan:
     """Systems and suites; nothing is trained but what a retriever trains itself."""
     return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)
+
+
+def report(cfg: Config) -> Plan:
+    """The runs that would be read."""
+    done, _ = finished_runs(cfg.runs)
+    return Plan(stages=tuple(f"read {folder}" for folder in done), systems=("those of the runs",), training_tokens=0)

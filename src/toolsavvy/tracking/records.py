@@ -18,10 +18,12 @@ from typing import Any, Literal
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from toolsavvy import __version__
+from toolsavvy.errors import UserError
 
 State = Literal["running", "done", "failed", "skipped"]
 NOT_RESULTS = ("paths", "dry_run", "resume", "on_error", "show", "upload", "logger", "predictions")
 """Keys that don't change a run's numbers, and so don't belong to its identity."""
+_RUNS = "run folders, sweep folders or globs"
 PACKAGES = ("torch", "transformers", "peft", "sentence-transformers", "pytorch-lightning", "torchmetrics")
 PACKAGES += ("numpy", "faiss-cpu", "bm25s", "hydra-core", "omegaconf", "wandb")
 
@@ -175,6 +177,38 @@ def find_run(outputs: Path, wanted: str) -> Path | None:
         if read_record(folder).get("config_hash") == wanted and status is not None and status.status != "skipped":
             found.append((status.status == "done", (folder / "run.json").stat().st_mtime, folder))
     return max(found)[2] if found else None
+
+
+def finished_runs(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
+    """Runs that are done, and those that are not, among run folders, sweep folders and globs; each once.
+
+    Raises:
+        UserError: there is no pattern, one holds no run, or no run is done.
+    """
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        base = Path(pattern).expanduser().absolute()
+        is_glob = any(c in pattern for c in "*?[")
+        places = sorted(Path(base.anchor).glob(str(base.relative_to(base.anchor)))) if is_glob else [base]
+        folders = [folder for place in places for folder in _runs_in(place)]
+        if not folders:
+            raise UserError(
+                f"'{pattern}' holds no run", where="runs", expected=_RUNS, fix="name folders with a run.json"
+            )
+        found |= dict.fromkeys(folder.resolve() for folder in folders)
+    done = [f for f in found if (s := read_status(f)) is not None and s.status == "done"]
+    if not found:
+        raise UserError("no run is named", where="runs", expected=_RUNS, fix="add runs='[outputs/toolgen/*]'")
+    if not done:
+        raise UserError("no run is done", where="runs", expected="finished runs", fix="finish them with resume=true")
+    return done, [f for f in found if f not in done]
+
+
+def _runs_in(place: Path) -> list[Path]:
+    """A run folder itself, or the jobs of a sweep."""
+    if (place / "run.json").is_file():
+        return [place]
+    return sorted((p.parent for p in place.glob("*/run.json")), key=lambda p: (len(p.name), p.name))
 
 
 def versions() -> dict[str, str]:

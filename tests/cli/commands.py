@@ -1,0 +1,46 @@
+"""What the tests of the command line share: subprocesses with a clean environment, and their run folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PROBE = ("--config-dir", str(HERE / "conf"), "method=probe", "model=toy")
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """This environment without W&B's or toolsavvy's variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "TOOLSAVVY_", "HYDRA_"))}
+    return kept | {"PYTHONPATH": f"{ROOT / 'src'}:{HERE}", "OMP_NUM_THREADS": "1", "COLUMNS": "200"} | extra
+
+
+def command(folder: Path, *args: str) -> list[str]:
+    return [sys.executable, "-m", "toolsavvy", *args, f"paths.outputs={folder}"]
+
+
+def toolsavvy(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(folder, *args), capture_output=True, text=True, cwd=ROOT, env=environment(**env), timeout=100
+    )
+
+
+def runs(folder: Path) -> list[Path]:
+    return sorted(p.parent for p in folder.rglob("status.json"))
+
+
+def status(run: Path) -> dict[str, Any]:
+    return json.loads((run / "status.json").read_text())
+
+
+def record(run: Path) -> dict[str, Any]:
+    return json.loads((run / "run.json").read_text())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
