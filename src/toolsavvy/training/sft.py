@@ -1,4 +1,4 @@
-"""Supervised fine-tuning of a tool model: only the label positions are scored, never the vocabulary at every position."""
+"""Supervised fine-tuning of a tool model: only label positions are scored, never the vocabulary at every position."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Sampler
 
-from toolsavvy.models.tuning import plain, snapshot
+from toolsavvy.models import forward
+from toolsavvy.models.tuning import snapshot
 from toolsavvy.models.virtual import ToolModel
 from toolsavvy.training.rows import Row
 
@@ -128,9 +129,8 @@ class RowData(pl.LightningDataModule):
     def train_dataloader(self) -> DataLoader:
         """Loader over (index, row) pairs."""
         pad = self.pad
-        return DataLoader(
-            list(enumerate(self.rows)), batch_sampler=self.sampler, collate_fn=lambda items: collate(items, pad)
-        )
+        rows: Any = list(enumerate(self.rows))  # a list is a map-style dataset
+        return DataLoader(rows, batch_sampler=self.sampler, collate_fn=lambda items: collate(items, pad))
 
 
 @dataclass(frozen=True)
@@ -196,11 +196,8 @@ class CausalSFT(pl.LightningModule):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits [position, vocabulary] at the label positions only."""
-        causal = plain(self.model)
-        states = causal.get_decoder()(
-            input_ids=batch.input_ids, attention_mask=batch.attention_mask, use_cache=False
-        ).last_hidden_state
-        return causal.get_output_embeddings()(states.flatten(0, 1)[batch.positions]).float()
+        hidden = forward.states(self.model, batch.input_ids, batch.attention_mask)
+        return forward.logits(self.model, hidden.flatten(0, 1)[batch.positions])
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """Weighted negative log-likelihood of the entries, plus the KL term on replayed rows."""
@@ -266,7 +263,9 @@ class CausalSFT(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """AdamW with a short warm-up and a linear decay to zero."""
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(parameters, lr=self.learning_rate, weight_decay=self.weight_decay)
+        optimizer = torch.optim.AdamW(
+            parameters, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
+        )
         warm = max(1, round(self.warmup * self.steps))
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda s: min((s + 1) / warm, max(0.0, (self.steps - s) / max(1, self.steps - warm)))
