@@ -70,7 +70,7 @@ class Catalog:
     Args:
         name: shown in tables and W&B.
         tools: in a fixed order; positions are the indices of every `Ranking`.
-        document: template of the one text that all systems see (fields: name, group, category, description, parameters).
+        document: template of the one text that all systems see (fields: name group category description parameters).
 
     Raises:
         UserError: two tools share an id.

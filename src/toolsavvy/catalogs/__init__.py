@@ -1,0 +1,1 @@
+"""Catalogs: one file per source format."""

@@ -1,0 +1,1 @@
+"""Methods: recipes that read top to bottom."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -96,5 +96,3 @@ def show_answers(outcomes: Sequence[Outcome], count: int) -> None:
 def say(text: str) -> None:
     """Print for the user, in the style of the tables."""
     console().print(text)
-
-

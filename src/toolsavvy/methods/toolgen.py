@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -73,11 +74,13 @@ def prepare(cfg: Config, data: RetrievalSet) -> ToolModel:
         return adapt(tools, tuning, cfg.seed)
     model, tokenizer = load_base(cfg.model, seed=cfg.seed)
     frame = chat_frame(tokenizer, cfg.model.prompt_prefix, cfg.model.prompt_suffix)
-    vectors = build(cfg.encoder).encode_documents(data.catalog.documents) if cfg.indexing["scheme"] == "hierarchical" else None
-    book = build(cfg.indexing)(data.catalog, embeddings=vectors, queries=data.train, seed=cfg.seed)
-    tools = add_virtual_tokens(
-        model, tokenizer, data.catalog, book, frame, init=cfg.memorization.init, seed=cfg.seed
+    vectors = (
+        build(cfg.encoder).encode_documents(data.catalog.documents)
+        if cfg.indexing["scheme"] == "hierarchical"
+        else None
     )
+    book = build(cfg.indexing)(data.catalog, embeddings=vectors, queries=data.train, seed=cfg.seed)
+    tools = add_virtual_tokens(model, tokenizer, data.catalog, book, frame, init=cfg.memorization.init, seed=cfg.seed)
     return adapt(tools, tuning, cfg.seed)
 
 
@@ -92,7 +95,12 @@ def memorize(cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel) -> dic
 
 
 def learn_retrieval(
-    cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel, stage_1: Mapping[str, Tensor], name: str,
+    cfg: Config,
+    run: Run,
+    data: RetrievalSet,
+    tools: ToolModel,
+    stage_1: Mapping[str, Tensor],
+    name: str,
     recipe: RecipeConfig,
 ) -> None:
     """Stage 2 of one recipe: query -> token, starting from stage 1's weights."""  # fmt: skip
@@ -127,24 +135,30 @@ def near(cfg: Config, data: RetrievalSet, formats: Sequence[str]) -> np.ndarray 
 
 
 def train(
-    cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel, rows: Sequence[Row], name: str,
-    stage: MemorizationConfig | RecipeConfig, regularization: Regularization | None = None,
+    cfg: Config,
+    run: Run,
+    data: RetrievalSet,
+    tools: ToolModel,
+    rows: Sequence[Row],
+    name: str,
+    stage: MemorizationConfig | RecipeConfig,
+    regularization: Regularization | None = None,
 ) -> dict[str, Tensor]:
-    """Fit one stage, or take it from the checkpoint of a run that was cut off; returns the weights it chose."""  # fmt: skip
+    """Fit one stage, or take it from the checkpoint of a run that was cut off; returns the weights it chose."""
     path = run.checkpoints / f"{name}.safetensors"
     if (stored := load_tensors(path)) is not None:
         restore(tools.model, stored)
         return stored
-    loader = RowData(rows, max(1, stage.batch_size // stage.accumulate), int(tools.tokenizer.pad_token_id or tools.eos_id), cfg.seed)
+    pad: Any = tools.tokenizer.pad_token_id or tools.eos_id
+    loader = RowData(rows, max(1, stage.batch_size // stage.accumulate), int(pad), cfg.seed)
+    steps = stage.epochs * math.ceil(len(loader.sampler) / stage.accumulate)
     module = CausalSFT(
-        tools, learning_rate=stage.learning_rate, steps=stage.epochs * math.ceil(len(loader.sampler) / stage.accumulate), warmup=stage.warmup,
+        tools, learning_rate=stage.learning_rate, steps=steps, warmup=stage.warmup,
         weight_decay=stage.weight_decay, regularization=regularization,
         validate=validator(cfg, data, tools), keep_best=stage.keep == "best",
     )  # fmt: skip
     with run.stage(name):
-        fit(
-            module, loader, epochs=stage.epochs, seed=cfg.seed, hardware=hardware(cfg), accumulate=stage.accumulate
-        )
+        fit(module, loader, epochs=stage.epochs, seed=cfg.seed, hardware=hardware(cfg), accumulate=stage.accumulate)
     for point in module.history:
         run.log({f"{name}/{k}": v for k, v in point.items()})
     run.note(**{name: {"rows": len(rows), "tokens": module.tokens, "tokens_per_second": module.tokens_per_second}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from transformers.utils import logging as transformers_logging
 from toolsavvy.assets import atomic_write, cache_dir, extract, pinned
 from toolsavvy.config.schema import ModelConfig
 from toolsavvy.errors import UserError
+
 log = logging.getLogger("toolsavvy")
 
 
@@ -90,7 +92,7 @@ def _dequantize(gguf: Path, folder: Path) -> None:
     config = {k: v for k, v in loaded.config.to_dict().items() if k != "quantization_config"}
     plain = type(loaded)(type(loaded.config)(**config))
     plain.load_state_dict(loaded.state_dict())
-    with atomic_folder(folder) as temporary:
+    with quiet_transformers(), atomic_folder(folder) as temporary:
         plain.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
 
@@ -110,24 +112,28 @@ def toy_model(
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=core, bos_token="<|im_start|>", eos_token="<|im_end|>", pad_token="<|im_end|>"
     )
+    ids: dict[str, Any] = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         config = LlamaConfig(
             vocab_size=len(tokenizer), hidden_size=width, intermediate_size=2 * width, num_hidden_layers=layers,
             num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=2048, tie_word_embeddings=tied,
-            bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id,
+            **ids,
         )  # fmt: skip
         return LlamaForCausalLM(config).eval(), tokenizer
 
 
 @contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Silence transformers' loading bars and notices, which are ours to report."""
+    """Silence the bars and notices of loading and saving, which are ours to report."""
     level, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
     transformers_logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            # peft asks for an attribute that transformers has renamed.
+            warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing.*", category=FutureWarning)
+            yield
     finally:
         transformers_logging.set_verbosity(level)
         if bars:
@@ -141,22 +147,24 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     Raises:
         UserError: the disk is full or not writable; nothing half-written is left behind.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    temporary: Path | None = None
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         yield temporary
         temporary.chmod(0o755)
         if folder.exists():
             shutil.rmtree(folder)
         temporary.rename(folder)
     except BaseException as error:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if isinstance(error, OSError) or "No space left" in str(error):
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+        if isinstance(error, OSError) or "No space left" in str(error):  # safetensors has an error of its own
             raise UserError(
                 f"could not save: {error}",
                 where=str(folder),
                 expected="enough free space and write permission",
-                fix="free some space, or choose another paths.output_dir or TOOLSAVVY_CACHE",
+                fix="free some space, or choose another paths.outputs or paths.cache",
             ) from error
         raise
 

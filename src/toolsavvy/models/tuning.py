@@ -35,7 +35,7 @@ class Tuning:
 
     kind: str = "lora"
     rank: int = 16
-    alpha: int = 32
+    alpha: float = 32
     dropout: float = 0.0
     targets: str | tuple[str, ...] = "all-linear"
 
@@ -52,13 +52,14 @@ def adapt(tools: ToolModel, tuning: Tuning, seed: int = 0) -> ToolModel:
     from peft import LoraConfig, get_peft_model
 
     targets = tuning.targets if isinstance(tuning.targets, str) else list(tuning.targets)
+    alpha: Any = tuning.alpha  # peft says int and divides it by r
     new = list(tools.new_ids)
-    rows = {name: new for name in _embedding_names(tools.model)} if new else None
+    rows = dict.fromkeys(_embedding_names(tools.model), new) if new else None
     config = LoraConfig(
-        r=tuning.rank, lora_alpha=tuning.alpha, lora_dropout=tuning.dropout, target_modules=targets,
+        r=tuning.rank, lora_alpha=alpha, lora_dropout=tuning.dropout, target_modules=targets,
         trainable_token_indices=rows, task_type="CAUSAL_LM",
     )  # fmt: skip
-    with torch.random.fork_rng():
+    with quiet_transformers(), torch.random.fork_rng():
         torch.manual_seed(seed)
         tools.model = get_peft_model(tools.model, config)
     return tools
@@ -71,7 +72,8 @@ def _embedding_names(model: Any) -> list[str]:
 
 def plain(model: nn.Module) -> Any:
     """The causal LM under PEFT's wrapper (adapters stay in place and active)."""
-    return model.get_base_model() if hasattr(model, "get_base_model") else model
+    base = getattr(model, "get_base_model", None)
+    return model if base is None else base()
 
 
 def snapshot(model: nn.Module) -> dict[str, Tensor]:
@@ -96,7 +98,8 @@ def merged(model: nn.Module) -> Any:
     """A plain transformers model with adapters and rows folded in; the original is left as it was."""
     if not hasattr(model, "merge_and_unload"):
         return model
-    return copy.deepcopy(model).merge_and_unload()
+    copied: Any = copy.deepcopy(model)
+    return copied.merge_and_unload()
 
 
 def save(tools: ToolModel, folder: Path, *, adapter_only: bool = False) -> None:
@@ -105,15 +108,17 @@ def save(tools: ToolModel, folder: Path, *, adapter_only: bool = False) -> None:
     Raises:
         UserError: the folder cannot be written; nothing half-written is left.
     """
-    with atomic_folder(folder) as temporary:
-        if hasattr(tools.model, "peft_config"):
-            tools.model.save_pretrained(temporary / "adapter")
+    model: Any = tools.model
+    with quiet_transformers(), atomic_folder(folder) as temporary:
+        if hasattr(model, "peft_config"):
+            model.save_pretrained(temporary / "adapter")
         if not adapter_only:
-            merged(tools.model).save_pretrained(temporary)
+            merged(model).save_pretrained(temporary)
         tools.tokenizer.save_pretrained(temporary)
         record = {
             "scheme": tools.scheme, "fingerprint": tools.fingerprint, "tool_ids": tools.tool_ids, "codes": tools.codes,
-            "new_ids": tools.new_ids, "prefix": tools.frame.prefix, "suffix": tools.frame.suffix, "end": tools.frame.end,
+            "new_ids": tools.new_ids, "prefix": tools.frame.prefix, "suffix": tools.frame.suffix,
+            "end": tools.frame.end,
         }  # fmt: skip
         (temporary / TOOLS_FILE).write_text(json.dumps(record, ensure_ascii=False), encoding="utf-8")
 

