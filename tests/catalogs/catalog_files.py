@@ -18,7 +18,7 @@ SHARED = Path(os.environ.get("TOOLSAVVY_SHARED_DATA") or Path(__file__).parents[
 def shared(name: str) -> Path:
     """A folder of real data, or skip."""
     if not (SHARED / name).exists():
-        pytest.skip(f"no {name} in {SHARED}")
+        pytest.skip(f"shared data is absent: no {name} in {SHARED}")
     return SHARED / name
 
 
