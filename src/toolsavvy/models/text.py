@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from transformers import PreTrainedTokenizerFast
+
+from toolsavvy.errors import UserError
 
 SENTINEL = "\u241f"
 """Stands for the user's text while a chat template is split into its two halves."""
@@ -20,7 +23,8 @@ class TextEncoder:
 
     A copy of the tokenizer without its added tokens is used, so `<|im_end|>` or `<<Tool>>` inside a document stays
     ordinary text. Vocabularies in which a special string is an ordinary entry too (SentencePiece models) are
-    caught afterwards: the text is cut inside that string and its halves encoded apart.
+    caught afterwards: that entry is spelled by shorter ones. What has no spelling of its own (an unknown character
+    whose only id is special) is left out.
 
     Args:
         tokenizer: a fast tokenizer; tokens added to it later must be announced by `forbid`.
@@ -29,7 +33,10 @@ class TextEncoder:
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         """Build the copy once; it costs about 0.1 s."""
         state = json.loads(tokenizer.backend_tokenizer.to_str())
-        self._forbidden = {token["id"] for token in state["added_tokens"]}
+        # Runs of spaces or line breaks, which some vocabularies list as added tokens, are text all the same.
+        blank = {t["id"] for t in state["added_tokens"] if not t["special"] and not t["content"].strip(" \t\r\n\u2581")}
+        self._forbidden = {t["id"] for t in state["added_tokens"]} - blank
+        self._unknown = _unknown(state["model"])
         state["added_tokens"], state["truncation"], state["padding"] = [], None, None
         self._core = Tokenizer.from_str(json.dumps(state))
 
@@ -45,21 +52,36 @@ class TextEncoder:
         """Token ids of several texts, each cut to `max_tokens`."""
         limit = None if max_tokens is None else max_tokens * CHARACTERS_PER_TOKEN
         cut = [text[:limit] for text in texts]
-        rows = [self._safe(t, e.ids) for t, e in zip(cut, self._encode(cut), strict=True)]
-        return [row[:max_tokens] for row in rows]
+        encoded = self._core.encode_batch(cut, add_special_tokens=False)
+        return [self._safe(text, e)[:max_tokens] for text, e in zip(cut, encoded, strict=True)]
 
-    def _encode(self, texts: Sequence[str]) -> list:
-        return self._core.encode_batch(list(texts), add_special_tokens=False)
+    def _safe(self, text: str, encoding: Encoding) -> list[int]:
+        if self._forbidden.isdisjoint(encoding.ids):
+            return encoding.ids
+        pieces: list[int] = []
+        for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+            if i not in self._forbidden:
+                pieces.append(i)
+            elif i != self._unknown or text[start:end] == self._core.id_to_token(i):
+                pieces += self._spell(i)
+        return pieces
 
-    def _safe(self, text: str, ids: list[int]) -> list[int]:
-        if self._forbidden.isdisjoint(ids):
-            return ids
-        spans = self._core.encode(text, add_special_tokens=False)
-        start, end = next(o for i, o in zip(spans.ids, spans.offsets, strict=True) if i in self._forbidden)
-        middle = (start + end) // 2
-        if end - start < 2:  # one character that is a special token by itself cannot be cut: leave it out
-            return self.encode(text[:start]) + self.encode(text[end:])
-        return self.encode(text[:middle]) + self.encode(text[middle:])
+    def _spell(self, forbidden: int, longest: int | None = None) -> list[int]:
+        """Ids of shorter vocabulary entries that together spell a forbidden one."""
+        token = self._core.id_to_token(forbidden) or ""
+        if len(token) < 2 or (longest is not None and len(token) > longest):
+            return []
+        middle = len(token) // 2
+        pieces = [p.id for half in (token[:middle], token[middle:]) for p in self._core.model.tokenize(half)]
+        return [q for p in pieces for q in ([p] if p not in self._forbidden else self._spell(p, len(token) - 1))]
+
+
+def _unknown(model: dict[str, Any]) -> int | None:
+    """Id of the unknown token, as the four kinds of models write it."""
+    if model.get("unk_id") is not None:
+        return model["unk_id"]
+    vocabulary = model.get("vocab")
+    return vocabulary.get(model.get("unk_token")) if isinstance(vocabulary, dict) else None
 
 
 @dataclass(frozen=True)
@@ -90,18 +112,27 @@ def chat_frame(tokenizer: PreTrainedTokenizerFast, prefix: str | None = None, su
         suffix: text between the user's text and the answer.
 
     Returns:
-        A frame whose prefix holds at most one BOS; without a template, the text stands between BOS and a line break.
+        A frame whose prefix starts with exactly one BOS, where the model has one; without a template, the text stands
+        between BOS and a line break.
+
+    Raises:
+        UserError: the tokenizer has no end-of-sequence token, or a template that does not show the user's text.
     """
-    if prefix is None or suffix is None:
-        prefix, suffix = _template_halves(tokenizer)
-    encode = lambda s: tokenizer(s, add_special_tokens=False)["input_ids"]  # noqa: E731
-    head = encode(prefix)
-    bos = tokenizer.bos_token_id
+    if tokenizer.eos_token_id is None:
+        raise UserError(
+            "the tokenizer has no end-of-sequence token", where="model", expected="an eos_token that ends answers",
+            fix="set eos_token in the model's tokenizer_config.json",
+        )  # fmt: skip
+    before, after = ("", "") if prefix is not None and suffix is not None else _template_halves(tokenizer)
+    prefix, suffix = before if prefix is None else prefix, after if suffix is None else suffix
+    head, tail = (list(tokenizer(half, add_special_tokens=False).input_ids) for half in (prefix, suffix))
+    bos: Any = tokenizer.bos_token_id
+    end: Any = tokenizer.eos_token_id
     if bos is not None and (not head or head[0] != bos):
         head = [bos, *head]
     while len(head) > 1 and bos is not None and head[0] == head[1] == bos:
         head = head[1:]
-    return Frame(tuple(head), tuple(encode(suffix)), (int(tokenizer.eos_token_id),))
+    return Frame(tuple(head), tuple(tail), (int(end),))
 
 
 def _template_halves(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str]:
@@ -109,5 +140,10 @@ def _template_halves(tokenizer: PreTrainedTokenizerFast) -> tuple[str, str]:
         return "", "\n"
     messages = [{"role": "user", "content": SENTINEL}]
     text = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-    before, _, after = text.partition(SENTINEL)
+    before, found, after = text.partition(SENTINEL)
+    if not found:
+        raise UserError(
+            "the chat template does not show the user's text", where="model", expected="the text of a user's turn",
+            fix="set model.prompt_prefix and model.prompt_suffix",
+        )  # fmt: skip
     return before, after

@@ -1,12 +1,13 @@
-"""Virtual tokens: add them, start their rows well on both ends, and keep the codes of every tool (ToolGen section 3.1)."""
+"""Virtual tokens: add them, start their rows well on both ends, keep every tool's code (ToolGen section 3.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from transformers import AddedToken, PreTrainedModel, PreTrainedTokenizerFast
 
 from toolsavvy.catalog import Catalog, split_words
@@ -87,7 +88,8 @@ def add_virtual_tokens(
     tokens = list(dict.fromkeys(s for symbols in book.symbols for s in symbols))
     ids = _add_tokens(tokenizer, tokens)
     text.forbid(ids.values())
-    _resize(model, tokenizer, seed)
+    _resize(model, tokenizer)
+    _random_rows(model, list(ids.values()), seed)
     if init != "random":
         _start_rows(model, text, catalog, book, ids, init)
     codes = tuple(tuple(ids[s] for s in symbols) for symbols in book.symbols)
@@ -115,14 +117,29 @@ def _add_tokens(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> di
     return {token: vocabulary[token] for token in tokens}
 
 
-def _resize(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
+def _resize(model: Any, tokenizer: PreTrainedTokenizerFast) -> None:
     """Grow both embeddings; some models pad their vocabulary, so rows may already be there."""
-    rows = model.get_input_embeddings().weight.shape[0]
-    if rows < len(tokenizer):
+    if model.get_input_embeddings().weight.shape[0] < len(tokenizer):
         with torch.random.fork_rng():
-            torch.manual_seed(seed)
             # The default mean-resizing draws nearly identical rows for all new tokens.
             model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+
+
+def _matrices(model: Any) -> list[Tensor]:
+    """Input and output rows: one matrix where they are tied."""
+    matrices = [model.get_input_embeddings().weight]
+    head = model.get_output_embeddings()
+    return matrices if head is None or head.weight is matrices[0] else [*matrices, head.weight]
+
+
+@torch.no_grad()
+def _random_rows(model: Any, ids: Sequence[int], seed: int) -> None:
+    """Draw the new rows as the model draws its own: rows of a padded vocabulary hold whatever was left there."""
+    generator = torch.Generator().manual_seed(seed)
+    spread = float(getattr(model.config.get_text_config(), "initializer_range", 0.02))
+    for matrix in _matrices(model):
+        rows = torch.randn(len(ids), matrix.shape[1], generator=generator) * spread
+        matrix[list(ids)] = rows.to(matrix)
 
 
 @torch.no_grad()
@@ -137,11 +154,7 @@ def _start_rows(
             pieces = pieces + text.encode(tool.description, DOCUMENT_START)
         for symbol in symbols:
             words.setdefault(symbol, []).extend(pieces)
-    matrices = [model.get_input_embeddings().weight]
-    head = model.get_output_embeddings()
-    if head is not None and head.weight is not matrices[0]:
-        matrices.append(head.weight)
-    for matrix in matrices:
+    for matrix in _matrices(model):
         for symbol, pieces in words.items():
             if pieces:
                 matrix[ids[symbol]] = matrix[pieces].mean(0)
