@@ -264,7 +264,7 @@ class CausalSFT(pl.LightningModule):
         """AdamW with a short warm-up and a linear decay to zero."""
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(
-            parameters, lr=self.learning_rate, weight_decay=self.weight_decay, fused=True
+            parameters, lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True
         )
         warm = max(1, round(self.warmup * self.steps))
         schedule = torch.optim.lr_scheduler.LambdaLR(
