@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -131,27 +132,51 @@ def load(folder: Path, *, fingerprint: str | None = None) -> ToolModel:
         fingerprint: of the catalog it is to be used with; None to skip the check.
 
     Raises:
-        UserError: the folder is no tool model, or was trained on another catalog.
+        UserError: the folder is no tool model, is damaged, or was trained on another catalog.
     """
-    if not (folder / TOOLS_FILE).is_file():
-        raise UserError(
-            f"{folder} holds no trained tool model", where="resume_from", expected=f"a folder with {TOOLS_FILE}",
-            fix="give the model/ folder of a finished toolgen run",
-        )  # fmt: skip
-    record = json.loads((folder / TOOLS_FILE).read_text(encoding="utf-8"))
+    record = _record(folder)
     if fingerprint is not None and record["fingerprint"] != fingerprint:
         raise UserError(
             "this model was trained on another catalog", where=str(folder),
             expected=f"catalog fingerprint {fingerprint[:12]}, the model has {record['fingerprint'][:12]}",
             fix="use the same catalog settings (operations, seed, document) as the run that trained it",
         )  # fmt: skip
-    with quiet_transformers():
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+    try:
+        with quiet_transformers():
+            model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+            tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise _damaged(folder, error) from error
     text = TextEncoder(tokenizer)
     frame = Frame(tuple(record["prefix"]), tuple(record["suffix"]), tuple(record["end"]))
     codes = tuple(tuple(code) for code in record["codes"])
     return ToolModel(
         model, tokenizer, text, frame, codes, tuple(record["tool_ids"]), tuple(record["new_ids"]),
         record["fingerprint"], record["scheme"],
+    )  # fmt: skip
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """What `save` wrote about the tools."""
+    path = folder / TOOLS_FILE
+    if not path.is_file():
+        raise UserError(
+            f"{folder} holds no trained tool model", where="method.resume_from", expected=f"a folder with {TOOLS_FILE}",
+            fix="give the model/ folder of a finished toolgen run",
+        )  # fmt: skip
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        missing = {"scheme", "fingerprint", "tool_ids", "codes", "new_ids", "prefix", "suffix", "end"} - set(record)
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, error) from error
+    if missing:
+        raise _damaged(path, KeyError(", ".join(sorted(missing))))
+    return record
+
+
+def _damaged(path: Path, error: Exception) -> UserError:
+    return UserError(
+        f"the saved tool model is damaged ({type(error).__name__}: {(str(error).splitlines() or ['no details'])[0]})",
+        where=str(path), expected="the files that a finished run wrote to model/",
+        fix="copy the folder again, or train again",
     )  # fmt: skip
