@@ -23,10 +23,11 @@ class Row:
 
     Args:
         case: what was run.
-        ours: seconds (median).
+        ours: seconds (median), or another unit's number.
         theirs: seconds (median), None where there is no rival.
-        target: least ratio theirs / ours, or most seconds where there is no rival; None = shown for information.
+        target: least ratio theirs / ours, or the most of the unit where there is no rival; None = for information.
         detail: anything else worth keeping.
+        unit: of ours and theirs.
     """
 
     case: str
@@ -34,6 +35,7 @@ class Row:
     theirs: float | None
     target: float | None
     detail: dict[str, Any] = field(default_factory=dict)
+    unit: str = "s"
 
     @property
     def ratio(self) -> float | None:
@@ -82,12 +84,17 @@ class Record:
             print(f"  oracle: {self.oracle}: {'holds' if self.oracle_ok else 'FAILS'}")
         print(f"  {'case':44} {'ours':>10} {'rival':>10} {'ratio':>8} {'target':>8}")
         for row in self.rows:
-            rival = "" if row.theirs is None else f"{row.theirs * 1e3:.2f} ms"
+            rival = "" if row.theirs is None else amount(row.theirs, row.unit)
             ratio = "" if row.ratio is None else f"{row.ratio:.1f}x"
-            unit = " s" if row.ratio is None else "x"
+            unit = f" {row.unit}" if row.ratio is None else "x"
             target = "" if row.target is None else f"{row.target:g}{unit}"
             missed = "" if row.met else "  MISSED"
-            print(f"  {row.case:44} {row.ours * 1e3:>7.2f} ms {rival:>10} {ratio:>8} {target:>8}{missed}")
+            print(f"  {row.case:44} {amount(row.ours, row.unit):>10} {rival:>10} {ratio:>8} {target:>8}{missed}")
+
+
+def amount(number: float, unit: str) -> str:
+    """Seconds as milliseconds while they are few."""
+    return f"{number * 1e3:.2f} ms" if unit == "s" and number < 10 else f"{number:.2f} {unit}"
 
 
 def surroundings() -> dict[str, Any]:
