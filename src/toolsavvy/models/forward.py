@@ -1,7 +1,7 @@
-"""One training pass of a tool model at little cost: only label positions are scored, and only the new rows get gradients.
+"""One training pass of a tool model at little cost: only label positions are scored, only new rows get gradients.
 
-PEFT's wrapper for trainable rows copies the whole embedding matrix, and its gradient, at every step (two times 113 MB for
-135M parameters and a few hundred tools). The same logits follow from the frozen matrix and the few rows apart.
+PEFT's wrapper for trainable rows copies the whole embedding matrix, and its gradient, at every step (two times 113 MB
+for 135M parameters and a few hundred tools). The same logits follow from the frozen matrix and the few rows apart.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812
+from torch.nn import functional as F
 
 from toolsavvy.models.tuning import plain
 

@@ -263,9 +263,7 @@ class CausalSFT(pl.LightningModule):
     def configure_optimizers(self) -> Any:
         """AdamW with a short warm-up and a linear decay to zero."""
         parameters = [p for p in self.model.parameters() if p.requires_grad]
-        optimizer = torch.optim.AdamW(
-            parameters, lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True
-        )
+        optimizer = torch.optim.AdamW(parameters, lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True)
         warm = max(1, round(self.warmup * self.steps))
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda s: min((s + 1) / warm, max(0.0, (self.steps - s) / max(1, self.steps - warm)))
