@@ -121,12 +121,19 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
     import hydra
 
     from toolsavvy.config.compose import conf_dir, register
+    from toolsavvy.tracking.disk import disk_error
 
     register()
     ENDED.clear()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, where they are told properly
     sys.argv[1:] = [*flags, *overrides]
-    hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(job)()
+    try:
+        hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(job)()
+    except OSError as error:
+        told = disk_error(error)
+        if told is None:
+            raise
+        raise told from error
     return 0
 
 
@@ -217,6 +224,8 @@ def job(cfg: DictConfig) -> None:
     from hydra.core.hydra_config import HydraConfig
     from hydra.types import RunMode
 
+    from toolsavvy.tracking.disk import disk_error
+
     settings = HydraConfig.get()
     folder, failure = Path(settings.runtime.output_dir), None
     try:
@@ -224,9 +233,9 @@ def job(cfg: DictConfig) -> None:
         if run is not None:
             _work(config, run)
     except Exception as error:
-        failure = error
+        failure = disk_error(error, folder) or error
         if settings.mode == RunMode.MULTIRUN:
-            sys.stderr.write(_failure(error, folder))
+            sys.stderr.write(_failure(failure, folder))
     ENDED.append(End(folder, failure))
 
 

@@ -12,6 +12,7 @@ from toolsavvy.config.preflight import check_config, preflight
 
 OPTIONS = [(group, option) for group, options in groups().items() for option in options if group != "hydra"]
 NEED_NO_DATA = [o for o in OPTIONS if o[0] in ("method", "tuning", "memorization", "logger", "paths")]
+NEED_NO_DATA.remove(("method", "report"))  # needs finished runs
 SEVERAL = [o for o in OPTIONS if o[0] in ("retriever", "suite")]
 EXPERIMENTS = groups().get("experiment", ())
 REQUIRED = {("model", "local"): ("model.path=nowhere",)}

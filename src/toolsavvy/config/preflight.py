@@ -8,6 +8,7 @@ import inspect
 import os
 import shutil
 import socket
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def preflight(job: Job) -> schema.Config:
     config = check_config(job)
     used = config.method.uses
     if "catalog" in used:
+        _check_source(config.catalog)
         _check_paths(config.catalog, "catalog")
     if "retriever" in used:
         _check_paths(config.retriever, "retriever")
@@ -208,6 +210,16 @@ def _holds(file: Path, key: str, base: Path) -> bool:
     return True
 
 
+def _check_source(catalog: Any) -> None:
+    """A loader of the user's files needs their path; only the AWS catalog has a source of its own."""
+    target = str(catalog.get("_target_", ""))
+    is_files = target.startswith("toolsavvy.catalogs.") and "path" in catalog and ".aws." not in target
+    if is_files and not catalog["path"] and not catalog.get("hub"):
+        name = target.split(".")[-2]
+        fix = f"add catalog.path=/where/it/is (conf/catalog/{name}.yaml says what it has to hold)"
+        raise UserError("not set", where="catalog.path", expected="the catalog's file or folder", fix=fix)
+
+
 def _check_paths(node: Any, where: str) -> None:
     """Every local `path` must exist."""
     if isinstance(node, Mapping):
@@ -291,8 +303,13 @@ def _check_trainer(config: schema.Config) -> None:
 def _check_output(outputs: Path) -> None:
     """The output folder must be writable and have room."""
     existing = next(p for p in (outputs.absolute(), *outputs.absolute().parents) if p.exists())
-    if not existing.is_dir() or not os.access(existing, os.W_OK):
-        raise UserError(f"cannot write to {existing}", where="paths.outputs", fix="set paths.outputs=FOLDER")
+    try:
+        with tempfile.TemporaryFile(dir=existing):  # asking for rights is not enough: disks can be read-only
+            pass
+    except OSError as error:
+        reason, fix = error.strerror or str(error), "set paths.outputs=FOLDER"
+        what = f"cannot write to {existing} ({reason})"
+        raise UserError(what, where="paths.outputs", expected="a writable folder", fix=fix) from error
     free = shutil.disk_usage(existing).free
     if free < MINIMUM_DISK:
         expected = f"at least {MINIMUM_DISK // 10**6} MB free"

@@ -121,10 +121,18 @@ class WandbLogger:
             )
         self._environment.enter_context(_wandb_environment(folder))
         self.id: str = self._run.id
+        self._axes: set[str] = set()
 
     def log(self, metrics: Mapping[str, float], step: int | None) -> None:
-        """One point of the history; `step` is kept as a column, since stages count from 0 again."""
-        row = dict(metrics) if step is None else {**metrics, "step": step}
+        """One point of the history; a stage's curves have an x-axis of their own, `<stage>/step`."""
+        row = dict(metrics)
+        for stage in {name.partition("/")[0] if "/" in name else "" for name in metrics} if step is not None else ():
+            axis = f"{stage}/step" if stage else "step"
+            if axis not in self._axes:
+                self._run.define_metric(axis)
+                self._run.define_metric(f"{stage}/*" if stage else "*", step_metric=axis)
+                self._axes.add(axis)
+            row[axis] = float(step or 0)
         self._run.log(row)
 
     def summary(self, values: Mapping[str, Any]) -> None:

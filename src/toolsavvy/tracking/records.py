@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
 import json
 import os
@@ -69,9 +70,13 @@ def append_lines(path: Path, records: Sequence[Mapping[str, Any]]) -> None:
     if not records:
         return
     drop_torn_line(path)
+    content = to_lines(records).encode()
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     try:
-        os.write(handle, to_lines(records).encode())
+        before = os.fstat(handle).st_size
+        if os.write(handle, content) < len(content):  # the disk took a part of it
+            os.ftruncate(handle, before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     finally:
         os.close(handle)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -21,9 +22,11 @@ from omegaconf import DictConfig, OmegaConf
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.tracking import memory
+from toolsavvy.tracking.disk import disk_error
 from toolsavvy.tracking.loggers import CsvLogger, Logger, NoLogger, WandbLogger
 from toolsavvy.tracking.masking import MaskingFormatter, mask, mask_override, mask_text
 from toolsavvy.tracking.records import (
+    State,
     Status,
     append_lines,
     cell_hash,
@@ -150,12 +153,17 @@ class Run:
             self._close(error, wall)
 
     def _close(self, error: BaseException | None, wall: float) -> None:
-        """Records first, then the logger, then what was borrowed from the process."""
+        """Records first, then the logger, then what was borrowed from the process.
+
+        On a full disk the last record of a failed run may be missing; its first error is what counts.
+        """
         try:
-            self.note(wall_seconds=wall, stages=self._stages, peak_memory=memory.peak())
-            message = None if error is None else mask_text(_one_line(error))
-            self._status = replace(self._status, status="failed" if error else "done", error=message, wall_seconds=wall)
-            write_status(self.dir, self._status)
+            with contextlib.suppress(*([OSError] if error is not None else [])):
+                self.note(wall_seconds=wall, stages=self._stages, peak_memory=memory.peak())
+                message = None if error is None else mask_text(_one_line(error, self.dir))
+                state: State = "done" if error is None else "failed"
+                self._status = replace(self._status, status=state, error=message, wall_seconds=wall)
+                write_status(self.dir, self._status)
         finally:
             try:
                 self._logger.finish(exit_code=1 if error is not None else 0)
@@ -251,9 +259,13 @@ class Run:
         return read_lines(self.dir / "results.jsonl")
 
     def log(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        """A point of the learning curves."""
+        """A point of the learning curves; its step may also be a metric called `step` or `<stage>/step`."""
+        points = {k: float(v) for k, v in metrics.items()}
+        named = next((k for k in points if k == "step" or k.endswith("/step")), None)
+        if named is not None:
+            step = int(points.pop(named))
         if self.is_writer:
-            self._logger.log({k: float(v) for k, v in metrics.items()}, step)
+            self._logger.log(points, step)
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for the logger; results get theirs when the run ends."""
@@ -295,7 +307,7 @@ class Run:
 
     def _open_log(self) -> None:
         """Everything that is logged goes into run.log; warnings of the package reach the terminal too."""
-        handler = logging.FileHandler(self.dir / "run.log", encoding="utf-8")
+        handler = _LogFile(self.dir / "run.log", encoding="utf-8")
         handler.setFormatter(MaskingFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
         self._handler = handler
         logging.getLogger().addHandler(handler)
@@ -305,13 +317,21 @@ class Run:
         """Give the root logger back."""
         if self._handler is not None:
             logging.getLogger().removeHandler(self._handler)
-            self._handler.close()
+            with contextlib.suppress(OSError):
+                self._handler.close()
             self._handler = None
 
     def _catch_sigterm(self) -> None:
         """A scheduler's SIGTERM ends the run as failed, with its records written."""
         if threading.current_thread() is threading.main_thread():
             self._signal = signal.signal(signal.SIGTERM, _terminate)
+
+
+class _LogFile(logging.FileHandler):
+    """A log file that keeps quiet about a full disk: the run itself will say it once."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Lose the line."""
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
@@ -326,8 +346,9 @@ def _process_start() -> float:
     return psutil.Process().create_time()
 
 
-def _one_line(error: BaseException) -> str:
+def _one_line(error: BaseException, folder: Path) -> str:
     """Type and message of an error for status.json and tables."""
+    error = disk_error(error, folder) or error
     if isinstance(error, UserError):
         return str(error).replace("\n", ";")
     if isinstance(error, KeyboardInterrupt):

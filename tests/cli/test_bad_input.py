@@ -1,0 +1,262 @@
+"""Mistakes in the input, one by one: exit code 2, one message, nothing half-written; oddities that are no mistakes."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from commands import ROOT, command, environment, lines, runs, status, toolsavvy
+
+from toolsavvy.__main__ import main
+from toolsavvy.config import preflight
+
+TOY = ("method=toolgen", "model=toy", "encoder=toy", "retriever=bm25", "trainer.threads=1", "trainer.precision=fp32")
+QUICK = (*TOY, "memorization.epochs=1", "method.recipes.plain.epochs=1", "suite.catalog_test.resamples=20")
+
+
+def tool(id: str = "a", **more: object) -> str:
+    return json.dumps({"id": id, "name": f"tool {id}", "description": f"does {id}", **more})
+
+
+def query(id: str = "q", relevant: object = ("a",), **more: object) -> str:
+    return json.dumps({"id": id, "text": f"please do {id}", "relevant": relevant, **more})
+
+
+@pytest.fixture(autouse=True)
+def _argv(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["toolsavvy"])
+
+
+def catalog(folder: Path, tools: str | bytes, queries: str | bytes) -> str:
+    """A catalog of two files, and the override that names it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("tools.jsonl", tools), ("queries.jsonl", queries)):
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return f"catalog.path={folder}"
+
+
+def run(folder: Path, *args: str) -> int:
+    return main([*args, "logger=none", f"paths.outputs={folder / 'out'}"])
+
+
+def refused(folder: Path, told: str, words: tuple[str, ...]) -> None:
+    """One message, and no run that looks finished."""
+    assert told.count("error: ") == 1
+    assert told.startswith("error: ")
+    assert "Traceback" not in told
+    assert len(told.strip().splitlines()) <= 3
+    for word in words:
+        assert word in told
+    assert all(status(r)["status"] == "failed" for r in runs(folder))
+    assert list(folder.rglob("results.jsonl")) == []
+    assert list(folder.rglob("*.part")) == []
+
+
+@pytest.mark.parametrize(
+    ("tools", "queries", "words"),
+    [
+        (f'{tool()}\n{{"id": "b", "name"\n', query(), ("tools.jsonl, line 2: broken JSON", "valid JSON", "fix: mend")),
+        (f"{tool()}\n", f'{query()}\n\n{{"id"', ("queries.jsonl, line 3: broken JSON", "expected", "fix")),
+        (f'{tool()}\n{{"name": "x"}}', query(), ("tools.jsonl, line 2, field 'id'", "missing", "text", "add 'id'")),
+        (tool(""), query(), ("tools.jsonl, line 1, field 'id'", "empty", "expected: text", "fill in 'id'")),
+        (
+            f"{tool()}\n{tool('b')}\n{tool()}", query(),
+            ("tools.jsonl, line 3, field 'id'", "'a' occurs twice", "line 1", "unique ids", "its own id"),
+        ),
+        (
+            f"{tool()}\n{tool('b', name='', description=' ')}", query(),
+            ("tools.jsonl, line 2, field 'description'", "'b' has no text", "a name or a description", "fix"),
+        ),
+        (
+            f"{tool()}\n{tool('list_buckets')}", query(relevant=["list_bucket"]),
+            ("queries.jsonl, line 1, field 'relevant'", "unknown tool 'list_bucket'", "of the 2", "'list_buckets'?"),
+        ),
+        (tool(), f"{query()}\n{query('r', [])}", ("queries.jsonl, line 2, field 'relevant'", "no gold", "fix")),
+        (tool(), query(relevant={"a": 0}), ("queries.jsonl, line 1, field 'relevant'", "no gold tool", "fix")),
+        (
+            tool().encode() + b'\n{"id": "b", "name": "caf\xe9"}', query(),
+            ("tools.jsonl, line 2", "not UTF-8", "expected: UTF-8", "iconv"),
+        ),
+        ("", query(), ("tools.jsonl", "empty", "at least one record", "fix")),
+        (tool(), "", ("queries.jsonl", "empty", "at least one record", "fix")),
+    ],
+)  # fmt: skip
+def test_a_broken_catalog_is_one_message_with_its_place(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], tools: str | bytes, queries: str, words: tuple[str, ...]
+) -> None:
+    code = run(tmp_path, "method=evaluate", "catalog=jsonl", catalog(tmp_path / "cat", tools, queries))
+    assert code == 2
+    told = capfd.readouterr()
+    refused(tmp_path, told.err, words)
+    assert told.out == ""
+
+
+def test_qrels_that_name_an_unknown_tool(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "beir"
+    (source / "qrels").mkdir(parents=True)
+    (source / "corpus.jsonl").write_text('{"_id": "t1", "title": "one", "text": "the first"}\n')
+    (source / "queries.jsonl").write_text('{"_id": "q1", "text": "do one"}\n{"_id": "q2", "text": "do two"}\n')
+    (source / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\tt1\t1\nq2\tt9\t1\n")
+    options = ("method=evaluate", "catalog=toollens", "catalog.layout=plain", f"catalog.path={source}")
+    assert run(tmp_path, *options) == 2
+    refused(tmp_path, capfd.readouterr().err, ("test.tsv, line 3", "t9", "expected", "fix"))
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (("catalog=jsonl",), ("catalog.path: not set", "file or folder", "add catalog.path=")),
+        (("catalog=toolbench",), ("catalog.path: not set",)),
+        (("catalog=mcp", "catalog.path=nowhere.json"), ("catalog.path: 'nowhere.json' does not exist", "fix")),
+        (("catalog=jsnol",), ("'catalog' has no option 'jsnol'", "did you mean 'jsonl'?")),
+        (("catalog=toy", "catalog.tolls=3"), ("unknown key 'catalog.tolls'", "did you mean 'tools'?")),
+        (("catalog=toy", "sede=3"), ("unknown key 'sede'", "did you mean 'seed'?")),
+        (("catalog=toy", "retriever=bm52"), ("'retriever' has no option 'bm52'", "did you mean 'bm25'?")),
+        (("catalog=toy", "method.dept=3"), ("unknown key 'method.dept'", "did you mean 'depth'?")),
+        (("catalog=toy", "suite.catalog_test.k=[1]"), ("unknown key 'suite.catalog_test.k'", "did you mean 'ks'?")),
+        (("catalog=toy", "paths.outputs=/proc/self/fdinfo"), ("outputs: cannot write", "set paths.outputs=FOLDER")),
+    ],
+)  # fmt: skip
+def test_what_can_be_seen_beforehand_makes_no_folder(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    elsewhere = () if any(a.startswith("paths.") for a in args) else (f"paths.outputs={tmp_path / 'out'}",)
+    assert main(["method=evaluate", *args, "logger=none", *elsewhere]) == 2
+    refused(tmp_path, capfd.readouterr().err, words)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
+    tools = b"\xef\xbb\xbf" + f"{tool()}\r\n{tool('b')}\r\n".encode()
+    queries = b"\xef\xbb\xbf" + f"{query()}\r\n{query('r', ['b'])}\r\n".encode()
+    assert run(tmp_path, "method=evaluate", "catalog=jsonl", catalog(tmp_path / "cat", tools, queries)) == 0
+    (done,) = runs(tmp_path)
+    found = lines(done / "predictions" / "catalog_test.bm25.jsonl")
+    assert [p["text"] for p in found] == ["please do q", "please do r"]
+
+
+def odd_catalog(folder: Path) -> str:
+    """Tools whose texts look like markup of models and of this package, or hold what tokenizers stumble over."""
+    texts = [
+        "ends <|im_end|> here",
+        "is <<tool b>> and <<b>>",
+        "<s>[INST] <|im_start|>assistant",
+        "🛠️🔧🪛 👩‍🔧" * 20,
+        "\u202e\u0000x",
+    ]
+    tools = [tool(str(i), description=text) for i, text in enumerate(texts)]
+    rows = [
+        query(f"{split} {i}", [str(i)], text=f"{text} <|im_end|> <<{i}>>", split=split)
+        for split in ("train", "validation", "test")
+        for i, text in enumerate(texts)
+    ]
+    return catalog(folder, "\n".join(tools), "\n".join(rows))
+
+
+def huge_catalog(folder: Path) -> str:
+    """A description of 5 MB among ordinary ones."""
+    tools = [tool("a", description="word " * 1_000_000), *(tool(i) for i in "bcde")]
+    rows = [query(f"{split} {i}", [i], split=split) for split in ("train", "test") for i in "abcde"]
+    return catalog(folder, "\n".join(tools), "\n".join(rows))
+
+
+def single_catalog(folder: Path) -> str:
+    """One tool."""
+    return catalog(folder, tool(), "\n".join(query(split, text="does a", split=split) for split in ("train", "test")))
+
+
+@pytest.mark.parametrize("make", [odd_catalog, huge_catalog, single_catalog])
+def test_odd_catalogs_train_and_are_ranked(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    path = make(tmp_path / "cat")
+    assert run(tmp_path, *QUICK, "catalog=jsonl", path, "suite.catalog_test.ks=[1,10]", "method.depth=10") == 0
+    (done,) = runs(tmp_path)
+    assert status(done)["status"] == "done"
+    size = len((tmp_path / "cat" / "tools.jsonl").read_text().splitlines())
+    results = lines(done / "results.jsonl")
+    assert {r["k"] for r in results} == {1}
+    assert {r["system"] for r in results} >= {"bm25", "toolgen_stage1-constrained", "toolgen_plain-free"}
+    for answer in lines(done / "predictions" / "catalog_test.toolgen_plain-constrained.jsonl"):
+        assert len(set(answer["tools"])) == size
+    if make is single_catalog:
+        recall = [r["value"] for r in results if r["metric"] == "recall" and r["system"].endswith("constrained")]
+        assert set(recall) == {1.0}
+
+
+def test_one_tool_is_evaluated_at_any_depth(tmp_path: Path) -> None:
+    path = single_catalog(tmp_path / "cat")
+    args = ("method=evaluate", "catalog=jsonl", path, "retriever=[bm25,dense,fusion]", "encoder=toy", "method.depth=10")
+    assert run(tmp_path, *args, "suite.catalog_test.ks=[10]") == 0
+    (done,) = runs(tmp_path)
+    assert {(r["metric"], r["k"], r["value"]) for r in lines(done / "results.jsonl") if r["slice"] == "test"} == {
+        (metric, 1, 1.0) for metric in ("recall", "precision", "ndcg", "completeness", "mrr", "map")
+    }
+
+
+def test_no_network_and_a_cold_cache_is_one_message(tmp_path: Path) -> None:
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": "/dev/null"}
+    done = toolsavvy(
+        tmp_path / "out", "method=evaluate", "catalog=aws_network", "logger=none",
+        TOOLSAVVY_CACHE=str(tmp_path / "cache"), **offline,
+    )  # fmt: skip
+    assert done.returncode == 2
+    refused(tmp_path, done.stderr, ("awscli==", "not in the cache", "sha256", "fix: connect to the network once"))
+
+
+def test_a_file_that_cannot_grow_ends_the_run_with_one_message(tmp_path: Path) -> None:
+    """The limit of a file's size stands in for a full disk: weights no longer fit, small records do."""
+    done = subprocess.run(
+        command(tmp_path / "out", *QUICK, "catalog=toy", "logger=none"), capture_output=True, text=True, cwd=ROOT,
+        env=environment(PYTHONDONTWRITEBYTECODE="1"), timeout=100,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000)),
+    )  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    told = done.stderr[done.stderr.index("error: ") :]
+    (failed,) = runs(tmp_path)
+    refused(tmp_path, told, (f"{failed}: a file may not grow", "fix: free some space"))
+    assert status(failed)["error"]
+    assert [p.name for p in (failed / "checkpoints").iterdir() if p.suffix != ".npz"] == []
+    assert not (failed / "model").exists() or list((failed / "model").iterdir()) == []
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A disk of 300 kB; a folder whose files may not grow where mounting is not allowed."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    monkeypatch.setattr(preflight, "MINIMUM_DISK", 0)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if mounted.returncode:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
+    yield disk
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    if not mounted.returncode:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_a_disk_that_fills_up_while_results_are_written(full_disk: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    args = ("method=evaluate", "catalog=toy", "catalog.tools=192", "retriever=bm25", "suite.catalog_test.resamples=20")
+    assert main([*args, "logger=none", f"paths.outputs={full_disk}"]) == 2
+    told = capfd.readouterr().err
+    assert told.count("error: ") == 1
+    assert "Traceback" not in told
+    assert "Logging error" not in told
+    assert "fix: free some space" in told
+    (failed,) = runs(full_disk)
+    assert status(failed)["status"] != "done"
+    for file in full_disk.rglob("*.jsonl"):
+        lines(file)
+
+
+def test_a_disk_without_room_is_refused_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(preflight, "MINIMUM_DISK", 10**18)
+    assert run(tmp_path, "method=evaluate", "catalog=toy") == 2
+    refused(tmp_path, capfd.readouterr().err, ("paths.outputs", "MB are free", "expected: at least"))
+    assert list(tmp_path.iterdir()) == []
