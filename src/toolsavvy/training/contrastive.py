@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
@@ -26,40 +27,35 @@ Pair = tuple[int, int]
 class DistinctTools(Sampler[list[int]]):
     """Seeded batches in which no tool stands twice: a repeated positive would be its twin's false negative.
 
+    Pairs are dealt out like cards, tool by tool, so that batches are filled evenly and every epoch has as many of them
+    (Lightning asks for the number once): ceil(pairs / batch size), or more where a tool has more pairs than that.
+
     Args:
         pairs: (query, tool) pairs.
-        batch_size: pairs a batch; batches are smaller where too few tools are left.
+        batch_size: pairs a batch at most.
         seed: of the order; every epoch has its own.
     """
 
     def __init__(self, pairs: Sequence[Pair], batch_size: int, seed: int) -> None:
         self.pairs, self.batch_size, self.seed, self.epoch = list(pairs), batch_size, seed, 0
+        most = max(Counter(tool for _, tool in self.pairs).values(), default=0)
+        self.batches = max(-(-len(self.pairs) // batch_size), most)
 
     def __len__(self) -> int:
-        """Batches of the coming epoch."""
-        return len(self._batches(self.epoch))
+        """Batches of every epoch."""
+        return self.batches
 
     def __iter__(self) -> Iterator[list[int]]:
         """Draw the next epoch."""
-        batches = self._batches(self.epoch)
+        rng = random.Random(f"{self.seed}/{self.epoch}")
         self.epoch += 1
+        places: dict[int, list[int]] = {}
+        for i in rng.sample(range(len(self.pairs)), k=len(self.pairs)):
+            places.setdefault(self.pairs[i][1], []).append(i)
+        dealt = [i for tool in places.values() for i in tool]
+        batches = [dealt[start :: self.batches] for start in range(self.batches)]
+        rng.shuffle(batches)
         return iter(batches)
-
-    def _batches(self, epoch: int) -> list[list[int]]:
-        rng = random.Random(f"{self.seed}/{epoch}")
-        waiting = rng.sample(range(len(self.pairs)), k=len(self.pairs))
-        batches: list[list[int]] = []
-        while waiting:
-            batch, tools, rest = [], set(), []
-            for i in waiting:
-                tool = self.pairs[i][1]
-                full = len(batch) == self.batch_size
-                (rest if full or tool in tools else batch).append(i)
-                if not full:
-                    tools.add(tool)
-            batches.append(batch)
-            waiting = rest
-        return batches
 
 
 class ContrastiveModule(pl.LightningModule):

@@ -58,7 +58,7 @@ def fit(
     hardware: Hardware | None = None,
     accumulate: int = 1,
 ) -> None:
-    """Train a module for some epochs.
+    """Train a module for some epochs; it is left ready for inference.
 
     Args:
         module: a Lightning module that keeps its own history.
@@ -71,6 +71,7 @@ def fit(
     hardware = hardware or Hardware()
     if hardware.threads:
         torch.set_num_threads(hardware.threads)
+    module.train()  # models are loaded for inference, and Lightning leaves them so: dropout would stay off
     with _quiet(), torch.random.fork_rng():
         torch.manual_seed(seed)
         trainer = pl.Trainer(
@@ -83,7 +84,7 @@ def fit(
             trainer.fit(module, train_dataloaders=data)
         else:
             trainer.fit(module, datamodule=data)
-    module.cpu() if hardware.accelerator == "cpu" else None
+    module.eval()
 
 
 @contextmanager

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 SINGLE = ("document",)
 MULTI = ("document", "reverse", "phrase", "parameters", "choice")
+SENTENCES_WITHIN = 10_000
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 _THIRD_PERSON = re.compile(r"^(\w+?)(sses|shes|ches|xes|ies|es|s)$")
 
@@ -137,12 +138,13 @@ def _choice(
 ) -> Iterator[Row]:
     if len(catalog) < 2:
         return
-    for i, tool in enumerate(catalog.tools):
+    question = tools.text.encode(" Which of these does it?")
+    texts = [first_sentences(t.description) or split_words(t.name) for t in catalog.tools]
+    for i, ids in enumerate(tools.text.encode_batch(texts, limit)):
         pool = _rivals(i, len(catalog), neighbours, rng)
         options = rng.sample([i, *pool], k=len(pool) + 1)
-        question = f"{first_sentences(tool.description) or split_words(tool.name)} Which of these does it?"
-        ids = [*tools.text.encode(question, limit), *(t for o in options for t in tools.codes[o])]
-        yield Row(tuple(tools.frame.wrap(ids)), _answer(tools, i), (), "choice", i)
+        prompt = tools.frame.wrap([*ids, *question, *(t for o in options for t in tools.codes[o])])
+        yield Row(tuple(prompt), _answer(tools, i), (), "choice", i)
 
 
 def _request(
@@ -154,10 +156,9 @@ def _request(
 
 
 def _rivals(tool: int, n: int, neighbours: np.ndarray | None, rng: random.Random) -> list[int]:
-    if neighbours is not None:
-        near = [int(j) for j in neighbours[tool] if int(j) != tool]
-        return rng.sample(near, k=min(3, len(near)))
-    return rng.sample([j for j in range(n) if j != tool], k=min(3, n - 1))
+    near = [] if neighbours is None else [j for j in dict.fromkeys(neighbours[tool].tolist()) if j != tool]
+    pool = near or [j for j in range(n) if j != tool]
+    return rng.sample(pool, k=min(3, len(pool)))
 
 
 def _title_like(tool: Tool) -> str:
@@ -189,8 +190,8 @@ def _lower_first(text: str) -> str:
 
 
 def first_sentences(text: str, n: int = 1) -> str:
-    """The first n sentences of a description, on one line."""
-    return " ".join(_SENTENCE.split(" ".join(text.split()))[:n])
+    """The first n sentences of a description, on one line; only its first `SENTENCES_WITHIN` characters are read."""
+    return " ".join(_SENTENCE.split(" ".join(text[:SENTENCES_WITHIN].split()))[:n])
 
 
 Format = Callable[["ToolModel", Catalog, int, "np.ndarray | None", random.Random], Iterator[Row]]
