@@ -98,12 +98,18 @@ def test_an_archive_is_unpacked_into_the_cache_once(tmp_path, monkeypatch):
     assert len(list((tmp_path / "cache" / "assets").iterdir())) == 1
 
 
-def test_an_archive_that_leads_out_of_its_folder_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kind", ["path", "link", "device"])
+def test_an_archive_that_leads_out_of_its_folder_is_refused(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("TOOLSAVVY_CACHE", str(tmp_path / "cache"))
     evil = write_text(tmp_path / "evil", "x")
     (tmp_path / "root").mkdir()
     with tarfile.open(tmp_path / "root" / "data.tar.gz", "w:gz") as tar:
-        tar.add(evil, "../../../evil2")
+        if kind == "path":
+            tar.add(evil, "../../../evil2")
+        else:
+            member = tarfile.TarInfo("data/evil2")
+            member.type, member.linkname = (tarfile.SYMTYPE, str(evil)) if kind == "link" else (tarfile.FIFOTYPE, "")
+            tar.addfile(member)
     fault(lambda: toolbench.load(tmp_path / "root"), what="can't be unpacked", where="data.tar.gz", fix="again")
     assert not list(tmp_path.rglob("evil2"))
 
