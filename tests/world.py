@@ -31,6 +31,7 @@ class WandbRun:
     config: dict[str, Any] = field(default_factory=dict)
     history: list[dict[str, Any]] = field(default_factory=list)
     summary: dict[str, Any] = field(default_factory=dict)
+    axes: set[tuple[str, str]] = field(default_factory=set)
     exit_code: int | None = None
 
 
@@ -78,6 +79,8 @@ def read_wandb(folder: Path) -> WandbRun:
             run.history.append(_items(record.history.item))
         elif kind == "summary":
             run.summary |= _items(record.summary.update)
+        elif kind == "metric" and record.metric.step_metric:
+            run.axes.add((record.metric.name or record.metric.glob_name, record.metric.step_metric))
         elif kind == "exit":
             run.exit_code = record.exit.exit_code
     return run

@@ -76,7 +76,7 @@ def _command(words: list[str]) -> int:
 
     from toolsavvy.config.compose import compose, compose_sweep, with_experiment
 
-    args = get_args_parser().parse_args(words)
+    args = get_args_parser().parse_intermixed_args(words)
     overrides = with_experiment(args.overrides)
     if any(getattr(args, name) for name in _RUNS_NOTHING):
         if args.cfg:

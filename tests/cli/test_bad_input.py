@@ -117,6 +117,10 @@ def test_qrels_that_name_an_unknown_tool(tmp_path: Path, capfd: pytest.CaptureFi
         (("catalog=toy", "catalog.tolls=3"), ("unknown key 'catalog.tolls'", "did you mean 'tools'?")),
         (("catalog=toy", "sede=3"), ("unknown key 'sede'", "did you mean 'seed'?")),
         (("catalog=toy", "retriever=bm52"), ("'retriever' has no option 'bm52'", "did you mean 'bm25'?")),
+        (
+            ("catalog=toy", "method=toolgen", "+method.fusions.two.members=[bm25,knn]"),
+            ("command line", "a whole fusion", "fix: '+method.fusions={NAME"),
+        ),
         (("catalog=toy", "method.dept=3"), ("unknown key 'method.dept'", "did you mean 'depth'?")),
         (("catalog=toy", "suite.catalog_test.k=[1]"), ("unknown key 'suite.catalog_test.k'", "did you mean 'ks'?")),
         (("catalog=toy", "paths.outputs=/proc/self/fdinfo"), ("outputs: cannot write", "set paths.outputs=FOLDER")),

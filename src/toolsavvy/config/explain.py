@@ -187,5 +187,7 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     fix = ""
     if "is not a subclass of RecipeConfig" in str(cause):
         expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:[document]}}'"
+    if "is not a subclass of FusionConfig" in str(cause):
+        expected, fix = "a whole fusion", "'+method.fusions={NAME:{members:[bm25,toolgen_plain]}}'"
     what = _first_line(cause)
     return UserError(f"{what} ('{key}')" if key and key not in what else what, where=where, expected=expected, fix=fix)
