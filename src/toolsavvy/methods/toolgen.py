@@ -112,14 +112,14 @@ def learn_retrieval(
         )  # fmt: skip
     restore(tools.model, stage_1)
     rows = query_rows(tools, data.catalog, data.train, recipe.max_length, recipe.targets)
-    taught = sorted({t for row in rows for t in (*row.golds, *row.target[:-1])} & set(tools.new_ids))
+    taught = {t for row in rows for t in (*row.golds, *row.target[:-1])}
+    absent = torch.tensor([i for i in tools.new_ids if i not in taught])
     replayed = memorization_rows(
         tools, data.catalog, recipe.replay, recipe.max_length, near(cfg, data, recipe.replay), cfg.seed
     )
     rows = rows * recipe.repeat + replayed
     regularization = Regularization(
-        taught=torch.tensor(taught) if recipe.negatives == "taught" and taught else None,
-        virtual=torch.tensor(tools.new_ids),
+        absent=absent if recipe.negatives == "taught" else None,
         teacher=teacher_scores(cfg, tools, rows) if recipe.kl > 0 else None,
         tool_ids=torch.tensor([code[0] for code in tools.codes]),
         weight=recipe.kl,

@@ -138,17 +138,14 @@ class Regularization:
     """What keeps stage 2 from erasing stage 1.
 
     Args:
-        taught: int64 [token], virtual tokens that some query row teaches; None lets all compete. The loss of a query
-            row is then -log P(some tool) - log P(gold | taught tools): text is pushed down, but tools without queries
-            are not, since a query of another tool says nothing against them.
-        virtual: int64 [token], all virtual tokens; needed with `taught`.
+        absent: int64 [token], virtual tokens that no query row teaches: they are left out of the softmax at query rows,
+            since a query of another tool says nothing against them. None lets all compete.
         teacher: log-probabilities [row, tool] of the stage-1 model on replayed rows; NaN rows are not used.
         tool_ids: int64 [tool], vocabulary ids of the (atomic) tools that `teacher` speaks of.
         weight: of the KL divergence from the teacher.
     """
 
-    taught: Tensor | None = None
-    virtual: Tensor | None = None
+    absent: Tensor | None = None
     teacher: Tensor | None = None
     tool_ids: Tensor | None = None
     weight: float = 0.0
@@ -213,11 +210,12 @@ class CausalSFT(pl.LightningModule):
         return loss
 
     def _nll(self, logits: Tensor, batch: Batch) -> Tensor:
-        log_z = logits.logsumexp(-1)
-        taught, virtual = self.regularization.taught, self.regularization.virtual
-        if taught is not None and virtual is not None:
-            some_tool, taught_tool = logits[:, virtual].logsumexp(-1), logits[:, taught].logsumexp(-1)
-            log_z = torch.where(batch.is_query, log_z - some_tool + taught_tool, log_z)
+        absent = self.regularization.absent
+        if absent is not None and len(absent):
+            kept = logits.index_fill(1, absent, -torch.inf)
+            log_z = torch.where(batch.is_query, kept.logsumexp(-1), logits.logsumexp(-1))
+        else:
+            log_z = logits.logsumexp(-1)
         picked = logits[batch.entry_position, batch.entry_target]
         losses = (log_z[batch.entry_position] - picked) * batch.entry_weight
         return losses.sum() / batch.entry_weight.sum()
