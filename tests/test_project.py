@@ -166,3 +166,16 @@ def test_the_makefile_and_ci_agree() -> None:
     run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "set -euo pipefail" in run
     assert run.rstrip().endswith("make test")
+
+
+@pytest.mark.parametrize("group", ["method", "tuning", "indexing", "trainer"])
+def test_the_menus_in_the_table_of_contents_are_whole(group: str) -> None:
+    text = (CONF / "config.yaml").read_text(encoding="utf-8")
+    line = re.search(rf"^  - {group}: .*#.*: ([\w ]+)$", text, re.M)
+    assert line is not None
+    assert sorted(line[1].split()) == sorted(p.stem for p in (CONF / group).glob("*.yaml"))
+
+
+def test_the_readme_says_what_the_quickstart_trains_on() -> None:
+    catalog = compose(["experiment=quickstart"]).config.catalog
+    assert f"on {catalog.operations} operations" in README
