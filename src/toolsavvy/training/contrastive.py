@@ -6,6 +6,7 @@ import copy
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import pytorch_lightning as pl
@@ -135,8 +136,13 @@ class ContrastiveModule(pl.LightningModule):
             self.best = (recall, {k: v.detach().clone() for k, v in self.model.state_dict().items()})
 
     def _validate(self, texts: Sequence[str], golds: Sequence[Sequence[int]]) -> float:
-        documents = torch.cat([self.embed(self.documents[i : i + 64]) for i in range(0, len(self.documents), 64)])
-        scores = self.embed(texts) @ documents.T
+        order = sorted(range(len(self.documents)), key=lambda i: len(self.documents[i]))  # little padding
+        with self.trainer.precision_plugin.forward_context():
+            parts = [self.embed([self.documents[i] for i in order[j : j + 32]]) for j in range(0, len(order), 32)]
+            queries = self.embed(texts)
+        documents = torch.empty(len(order), parts[0].shape[1])
+        documents[order] = torch.cat(parts).cpu()
+        scores = queries.cpu() @ documents.T
         return full_recall(scores, golds)
 
     def configure_optimizers(self) -> Any:
@@ -147,6 +153,20 @@ class ContrastiveModule(pl.LightningModule):
             optimizer, lambda s: min((s + 1) / warm, max(0.0, (self.steps - s) / max(1, self.steps - warm)))
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+@contextmanager
+def eager_attention(model: Any) -> Iterator[None]:
+    """Use plain attention while training on a CPU: torch's fused backward is several times slower there in bf16."""
+    parts = [m for m in model.modules() if hasattr(m, "set_attn_implementation") and not torch.cuda.is_available()]
+    before = [m.config._attn_implementation for m in parts]
+    for part in parts:
+        part.set_attn_implementation("eager")
+    try:
+        yield
+    finally:
+        for part, name in zip(parts, before, strict=True):
+            part.set_attn_implementation(name)
 
 
 class FineTuned:
@@ -172,7 +192,7 @@ class FineTuned:
     def __init__(
         self,
         encoder: Encoder,
-        epochs: int = 10,
+        epochs: int = 5,
         learning_rate: float = 1e-4,
         batch_size: int = 32,
         temperature: float = 0.05,
@@ -196,7 +216,8 @@ class FineTuned:
             )  # fmt: skip
         model = copy.deepcopy(self.encoder.model)
         limit, model.max_seq_length = model.max_seq_length, self.max_length
-        self._train(model, catalog, train)
+        with eager_attention(model):
+            self._train(model, catalog, train)
         model.max_seq_length = limit
         self._dense = Dense(self.encoder.with_model(model)).fit(catalog)
         return self
