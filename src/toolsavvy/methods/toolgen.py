@@ -28,13 +28,13 @@ from toolsavvy.methods.common import (
     show_answers,
     show_outcomes,
 )
-from toolsavvy.models.loading import load_base, load_tensors, save_tensors
+from toolsavvy.models.loading import load_base, load_tensors, resolve_precision, save_tensors
 from toolsavvy.models.text import chat_frame
 from toolsavvy.models.tuning import Tuning, adapt, interpolate, load, restore, save, snapshot
 from toolsavvy.models.virtual import ToolModel, add_virtual_tokens
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.tracking import Run
-from toolsavvy.training.fitting import fit, resolve_precision
+from toolsavvy.training.fitting import fit
 from toolsavvy.training.rows import MULTI, SINGLE, TO_TOKEN, Row, memorization_rows, query_rows
 from toolsavvy.training.sft import CausalSFT, Regularization, RowData, collate
 from toolsavvy.training.validation import recall_of

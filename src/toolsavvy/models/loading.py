@@ -184,3 +184,13 @@ def load_tensors(path: Path) -> dict[str, Tensor] | None:
     except (OSError, SafetensorError):
         log.warning("%s is damaged and is made again", path.name)
         return None
+
+
+def resolve_precision(precision: str, accelerator: str = "cpu") -> str:
+    """Turn `auto` into bf16 where the hardware has native bf16 products, else fp32."""
+    if precision != "auto":
+        return precision
+    if accelerator != "cpu" and torch.cuda.is_available():
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
+    return "bf16" if native else "fp32"

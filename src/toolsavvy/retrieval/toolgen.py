@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Self
 
 import torch
@@ -11,6 +12,8 @@ import torch
 from toolsavvy.catalog import Catalog, Query
 from toolsavvy.decoding import ToolTrie, beam_search, free_atomic, rank_atomic, to_ranking
 from toolsavvy.errors import UserError
+from toolsavvy.models.loading import resolve_precision
+from toolsavvy.models.tuning import load
 from toolsavvy.models.virtual import ToolModel
 from toolsavvy.retrieval.ranking import Ranking
 
@@ -98,3 +101,19 @@ class ToolGen:
         device = next(self.tools.model.parameters()).device.type
         with torch.no_grad(), torch.autocast(device, dtype=torch.bfloat16, enabled=self.precision == "bf16"):
             yield
+
+
+def from_folder(path: str, max_tokens: int = 128, batch_size: int = 32, precision: str = "auto") -> ToolGen:
+    """A trained model from the model/ folder of a finished run, as a retriever.
+
+    Args:
+        path: the folder.
+        max_tokens: budget of a query's tokens.
+        batch_size: queries a forward pass.
+        precision: fp32 | bf16 | auto (bf16 where the processor multiplies it natively).
+
+    Raises:
+        UserError: the folder holds no tool model.
+    """
+    tools = load(Path(path).expanduser())
+    return ToolGen(tools, max_tokens=max_tokens, batch_size=batch_size, precision=resolve_precision(precision))

@@ -14,6 +14,8 @@ import pytorch_lightning as pl
 import torch
 from torch.utils.data import DataLoader
 
+from toolsavvy.models.loading import resolve_precision
+
 
 @dataclass(frozen=True)
 class Hardware:
@@ -37,16 +39,6 @@ class Hardware:
     def lightning_precision(self) -> Any:
         """Lightning's name of the precision."""
         return "bf16-mixed" if resolve_precision(self.precision, self.accelerator) == "bf16" else "32-true"
-
-
-def resolve_precision(precision: str, accelerator: str = "cpu") -> str:
-    """Turn `auto` into bf16 where the hardware has native bf16 products, else fp32."""
-    if precision != "auto":
-        return precision
-    if accelerator != "cpu" and torch.cuda.is_available():
-        return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
-    native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
-    return "bf16" if native else "fp32"
 
 
 def fit(
