@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 WIDTH = 118
@@ -26,7 +27,7 @@ NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": 
 def console() -> Console:
     """Standard output, wide enough for a result table when it is a file or a pipe."""
     columns = shutil.get_terminal_size((WIDTH, 40)).columns if sys.stdout.isatty() else WIDTH
-    return Console(width=columns, highlight=False, soft_wrap=False)
+    return Console(width=columns, highlight=False, soft_wrap=False, emoji=False)  # ids may read ":car:"
 
 
 def result_table(
@@ -43,7 +44,7 @@ def result_table(
     cells = {(r.slice, r.system, r.metric, r.k): r for r in results}
     present = {(r.metric, r.k) for r in results}
     shown = [c for c in columns if c in present]
-    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1))
+    table = Table(title=escape(title) or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1))
     table.add_column("system", no_wrap=True)
     for metric, k in shown:
         table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
@@ -52,17 +53,19 @@ def result_table(
         if not systems:
             continue
         count = next(r.n for r in results if r.slice == name)
-        table.add_row(f"[bold]{name}[/bold] ({count} queries)", end_section=False)
+        table.add_row(f"[bold]{escape(name)}[/bold] ({count} queries)", end_section=False)
         best = {c: _best(cells, name, systems, c) for c in shown}
         for system in systems:
             row = [_cell(cells.get((name, _owner(system, c[0]), *c)), best[c]) for c in shown]
-            table.add_row(f"  {system}", *row, end_section=system == systems[-1])
+            table.add_row(f"  {escape(system)}", *row, end_section=system == systems[-1])
     return table
 
 
 def _owner(system: str, metric: str) -> str:
-    """IS is a ratio of two decoding modes and recorded for the system; it is shown in the row of its free decoding."""
-    return system.removesuffix("-free") if metric == "internalization" and system.endswith("-free") else system
+    """Which system's record a row shows: IS is recorded for the system, and shown in its free row alone."""
+    if metric != "internalization":
+        return system
+    return system.removesuffix("-free") if system.endswith("-free") else ""
 
 
 def _best(cells: dict[Any, Any], name: str, systems: Sequence[str], column: tuple[str, int]) -> float:
@@ -101,11 +104,11 @@ def comparison_table(
     for metric, k in shown:
         table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
     for name in dict.fromkeys(r.slice for r in rows):
-        table.add_row(f"[bold]{name}[/bold]")
+        table.add_row(f"[bold]{escape(name)}[/bold]")
         for a, b in pairs:
             for kind, sign in (("difference", "-"), ("ratio", "/")):
                 row = [_plain_cell(cells.get((name, kind, a, b, *m))) for m in shown]
-                table.add_row(f"  {a} {sign} {b}", *row)
+                table.add_row(escape(f"  {a} {sign} {b}"), *row)
     return table
 
 

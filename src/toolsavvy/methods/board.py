@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Sequence
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -45,8 +47,10 @@ class Board:
         return name in self.systems
 
     def add(self, name: str, retriever: Retriever) -> None:
-        """Fit a retriever and rank every test split."""
-        if not self.has(name):
+        """Fit a retriever and rank every test split; a generative one also freely."""
+        if isinstance(retriever, ToolGen):
+            self.add_generator(name, retriever)
+        elif not self.has(name):
             with self.run.stage(f"rank {name}"):
                 self._keep(name, {"": rank(retriever, self.data, self.depth)})
 
@@ -114,14 +118,14 @@ class Board:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 for key in arrays.files:
-                    mode, split, kind = key.split("/", 2)
+                    mode, _, rest = key.partition("/")
+                    split, _, kind = rest.rpartition("/")
                     if kind == "indices":
                         ranking = Ranking(arrays[key], arrays[f"{mode}/{split}/scores"])
                         modes.setdefault(mode, {})[split] = ranking
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
             log.warning("%s is damaged and is made again", path.name)
             return {}
-        fits = all(
-            set(rankings) == {s for s in self.data.test_splits if self.data.splits[s]} for rankings in modes.values()
-        )
+        shape = {s: (len(self.data.splits[s]), self.depth) for s in self.data.test_splits if self.data.splits[s]}
+        fits = all({s: r.indices.shape for s, r in rankings.items()} == shape for rankings in modes.values())
         return modes if fits else {}

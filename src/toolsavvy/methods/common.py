@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
 from toolsavvy.catalog import Catalog, RetrievalSet
 from toolsavvy.catalogs.audit import render_audit
@@ -28,7 +29,7 @@ def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
         data: RetrievalSet = build(cfg.catalog)
     run.note(catalog_fingerprint=data.catalog.fingerprint, audit=dict(data.audit))
     counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
-    say(f"[bold]{data.catalog.name}[/bold]: {len(data.catalog)} tools; queries: {counts}")
+    say(f"[bold]{escape(data.catalog.name)}[/bold]: {len(data.catalog)} tools; queries: {escape(counts)}")
     for line in render_audit(data.audit):
         log.info("audit: %s", line)
     return data
@@ -77,7 +78,7 @@ def show_outcomes(outcomes: Sequence[Outcome], data: RetrievalSet, run: Run) -> 
         title = f"{outcome.suite} on {data.catalog.name}: % with 95 % interval"
         out = console()
         out.print(result_table(outcome.results, slices, title=title))
-    say(f"results, predictions and TREC runs: {run.dir}")
+    say(f"results, predictions and TREC runs: {escape(str(run.dir))}")
 
 
 def show_answers(outcomes: Sequence[Outcome], count: int) -> None:
@@ -88,11 +89,12 @@ def show_answers(outcomes: Sequence[Outcome], count: int) -> None:
             for p in predictions:
                 by_query.setdefault((p.split, p.query), []).append(p)
         for (split, _), answers in list(by_query.items())[:count]:
-            say(f"[bold]{split}[/bold] {answers[0].text!r} gold: {', '.join(answers[0].gold)}")
+            asked = f"{answers[0].text!r} gold: {', '.join(answers[0].gold)}"
+            say(f"[bold]{escape(split)}[/bold] {escape(asked)}")
             for p in answers:
-                say(f"  {p.system:24} {', '.join(str(t) for t in p.tools[:3])}")
+                say(escape(f"  {p.system:24} {', '.join(str(t) for t in p.tools[:3])}"))
 
 
 def say(text: str) -> None:
-    """Print for the user, in the style of the tables."""
+    """Print for the user, in the style of the tables; what is not ours must be escaped."""
     console().print(text)
