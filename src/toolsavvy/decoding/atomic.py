@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from toolsavvy.decoding.beams import Beams, in_batches, search
-from toolsavvy.decoding.prefill import Decoder, inference, prefilled
+from toolsavvy.decoding.prefill import Decoder, inference, length_batches, prefilled
 from toolsavvy.retrieval.ranking import Ranking, tie_ranks
 
 
@@ -58,6 +58,36 @@ def free_atomic(model: Any, prompts: Sequence[Sequence[int]], k: int, *, eos_id:
         return search(decoder, k, 2, eos_id, None, share=decoder.can_share)
 
     return in_batches(model, prompts, batch_size, run, (k, 2))
+
+
+def rank_both(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    tokens: Sequence[int],
+    k: int,
+    *,
+    ids: Sequence[str],
+    eos_id: int,
+    batch_size: int = 16,
+) -> tuple[Ranking, Beams]:
+    """`rank_atomic` and `free_atomic` from one reading of every prompt."""
+    parts: dict[str, list[Any]] = {"rows": [], "indices": [], "scores": [], "free": []}
+    ranks, columns = tie_ranks(ids), torch.tensor(tokens, dtype=torch.int64, device=model.device)
+
+    def run(decoder: Decoder) -> Beams:
+        tools = decoder.logits.index_select(1, columns) - decoder.logits.logsumexp(1, keepdim=True)
+        indices, scores = top_k(tools, min(k, len(tokens)), ranks)
+        parts["indices"].append(indices)
+        parts["scores"].append(scores)
+        return search(decoder, k, 2, eos_id, None, share=decoder.can_share)
+
+    free = in_batches(model, prompts, batch_size, run, (k, 2))
+    order = [row for rows in length_batches(prompts, batch_size) for row in rows]
+    back = np.argsort(order)
+    shape = (0, min(k, len(tokens)))
+    indices = np.concatenate(parts["indices"])[back] if order else np.zeros(shape, dtype=np.int64)
+    scores = np.concatenate(parts["scores"])[back] if order else np.zeros(shape)
+    return Ranking(indices, scores), free
 
 
 def top_k(scores: Tensor, k: int, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -59,9 +59,11 @@ class Board:
         if self.has(name):
             return
         with self.run.stage(f"rank {name}"):
-            constrained = rank(retriever, self.data, self.depth)
-            free = {split: retriever.search_free(self.data.splits[split], self.depth) for split in constrained}
-            self._keep(name, {CONSTRAINED: constrained, FREE: free})
+            retriever.fit(self.data.catalog, self.data.train)
+            splits = {s: self.data.splits[s] for s in self.data.test_splits if self.data.splits[s]}
+            both = {split: retriever.search_both(queries, self.depth) for split, queries in splits.items()}
+            constrained = {split: rankings[0] for split, rankings in both.items()}
+            self._keep(name, {CONSTRAINED: constrained, FREE: {split: r[1] for split, r in both.items()}})
 
     def fuse(self, name: str, members: Sequence[str], **settings: Any) -> None:
         """Fuse the rankings of systems that are on the board.

@@ -10,7 +10,7 @@ from typing import Self
 import torch
 
 from toolsavvy.catalog import Catalog, Query
-from toolsavvy.decoding import ToolTrie, beam_search, free_atomic, rank_atomic, to_ranking
+from toolsavvy.decoding import ToolTrie, beam_search, free_atomic, rank_atomic, rank_both, to_ranking
 from toolsavvy.errors import UserError
 from toolsavvy.models.loading import resolve_precision
 from toolsavvy.models.tuning import load
@@ -85,6 +85,18 @@ class ToolGen:
                     batch_size=self._beam_batch(k),
                 )  # fmt: skip
         return to_ranking(beams, self.trie, self.tools.tool_ids)
+
+    def search_both(self, queries: Sequence[Query], k: int) -> tuple[Ranking, Ranking]:
+        """Constrained and free decoding; of atomic codes from one reading of the prompts."""
+        if not self.tools.atomic:
+            return self.search(queries, k), self.search_free(queries, k)
+        tokens = [code[0] for code in self.tools.codes]
+        with self._numbers():
+            constrained, free = rank_both(
+                self.tools.model, self.prompts(queries), tokens, min(k, len(tokens)), ids=self.tools.tool_ids,
+                eos_id=self.tools.eos_id, batch_size=self.batch_size,
+            )  # fmt: skip
+        return constrained, to_ranking(free, self.trie, self.tools.tool_ids)
 
     def prompts(self, queries: Sequence[Query]) -> list[list[int]]:
         """Token ids of every query in the frame that training used."""
