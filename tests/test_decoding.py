@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_models import EOS, random_codes, random_prompts, tiny
-from toolsavvy.decoding import Beams, ToolTrie, beam_search, free_atomic, rank_atomic, to_ranking
+from toolsavvy.decoding import Beams, ToolTrie, beam_search, free_atomic, rank_atomic, rank_both, to_ranking
 from toolsavvy.decoding.atomic import top_k
 from toolsavvy.retrieval.ranking import NO_TOOL, tie_ranks
 
@@ -147,6 +147,20 @@ def test_free_atomic_is_exact_where_attention_takes_no_mask_of_ours() -> None:
     fast = free_atomic(model, prompts, 4, eos_id=EOS)
     slow = beam_search(model, prompts, k=4, max_new_tokens=2, eos_id=EOS)
     assert torch.equal(fast.sequences, slow.sequences)
+
+
+def test_both_rankings_from_one_reading_are_those_of_two() -> None:
+    model = tiny("llama")
+    prompts, tokens = random_prompts(7, 97, seed=3), list(range(20, 50))
+    ids = [str(t) for t in tokens]
+    alone = rank_atomic(model, prompts, tokens, 5, ids=ids, batch_size=3)
+    free = free_atomic(model, prompts, 5, eos_id=EOS, batch_size=3)
+    both, free_too = rank_both(model, prompts, tokens, 5, ids=ids, eos_id=EOS, batch_size=3)
+    np.testing.assert_array_equal(both.indices, alone.indices)
+    np.testing.assert_allclose(both.scores, alone.scores, atol=1e-6)
+    assert torch.equal(free_too.sequences, free.sequences)
+    empty, none = rank_both(model, [], tokens, 5, ids=ids, eos_id=EOS)
+    assert empty.indices.shape == (0, 5) and none.sequences.shape[0] == 0
 
 
 def test_one_pass_equals_beams_over_the_trie() -> None:
