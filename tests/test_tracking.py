@@ -166,6 +166,7 @@ def test_a_resumed_run_keeps_the_seconds_of_its_first_attempt(tmp_path: Path) ->
     with pytest.raises(KeyboardInterrupt), make_run(tmp_path) as run:
         with run.stage("first"):
             time.sleep(0.02)
+        run.note(catalog_fingerprint="abc", first={"tokens_per_second": 5.0})
         raise KeyboardInterrupt
     with make_run(tmp_path) as run:
         assert run.seconds("first") >= 0.02
@@ -174,5 +175,6 @@ def test_a_resumed_run_keeps_the_seconds_of_its_first_attempt(tmp_path: Path) ->
     record = json.loads((tmp_path / "run.json").read_text())
     assert list(record["stages"]) == ["first", "second"]
     assert record["attempts"] == 2
+    assert (record["catalog_fingerprint"], record["first"]) == ("abc", {"tokens_per_second": 5.0})
     with make_run(tmp_path, "seed=1") as run:  # another config in the same folder starts anew
         assert run.seconds("first") == 0

@@ -26,7 +26,7 @@ def command(folder: Path, *args: str) -> list[str]:
 
 def toolsavvy(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command(folder, *args), capture_output=True, text=True, cwd=ROOT, env=environment(**env), timeout=100
+        command(folder, *args), capture_output=True, text=True, cwd=ROOT, env=environment(**env), timeout=300
     )
 
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from commands import lines, record, runs, status, toolsavvy
 from ir_measures import RR, P, R, nDCG
+
 from world import WandbRun, read_wandb
 
 TOY = ("catalog=toy", "model=toy", "encoder=toy", "trainer.precision=fp32", "trainer.threads=1")
@@ -244,3 +245,14 @@ def test_wandb_has_learning_curves(toolgen: Path, wandb: WandbRun, stage: str) -
     assert len(recalls) == {"memorization": 6, "retrieval_plain": 4}[stage]
     assert all(0 <= r <= 1 for r in recalls)
     assert (f"{stage}/*", f"{stage}/step") in wandb.axes
+
+
+def test_show_prints_queries_with_their_golds_and_answers(tmp_path: Path) -> None:
+    done = toolsavvy(tmp_path, "method=evaluate", "catalog=toy", "retriever=bm25", "logger=none", "show=2")
+    assert done.returncode == 0, done.stderr
+    (run,) = runs(tmp_path)
+    asked = lines(run / "predictions" / "catalog_test.bm25.jsonl")[:2]
+    assert done.stdout.count("gold:") == 2
+    for query in asked:
+        assert query["text"] in done.stdout
+        assert query["tools"][0] in done.stdout

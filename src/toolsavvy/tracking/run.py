@@ -175,12 +175,11 @@ class Run:
                 signal.signal(signal.SIGTERM, self._signal)
 
     def _write_start(self) -> None:
-        """config.yaml and run.json; the stages of an attempt that was cut off stay on record."""
+        """run.json and config.yaml; what an attempt that was cut off has noted stays on record."""
         earlier = read_record(self.dir)
         if earlier.get("config_hash") == self.config_hash:
             self._stages = dict(earlier.get("stages") or {})
-            self.note(attempts=int(earlier.get("attempts", 1)) + 1, stages=self._stages)
-        write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(self._plain)))
+            self._record = {**earlier, "attempts": int(earlier.get("attempts", 1)) + 1}
         self.note(
             overrides=[mask_override(o) for o in self.identity.overrides],
             choices=dict(self.identity.choices),
@@ -191,8 +190,9 @@ class Run:
             job=self.identity.number,
             versions=versions(),
             git=git_state(),
-            catalog_fingerprint=None,
+            catalog_fingerprint=self._record.get("catalog_fingerprint"),
         )
+        write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(self._plain)))
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json (a catalog's fingerprint and audit, tokens per second, ...)."""
@@ -281,6 +281,7 @@ class Run:
         choices, method = self.identity.choices, self.identity.choices.get("method", "run")
         parts = (method, choices.get("model"), choices.get("catalog"), choices.get("tuning"), f"seed{self.seed}")
         experiment = choices.get("experiment", "None")
+        earlier = self._record.get("wandb") or {}
         logger = WandbLogger(
             self.config.logger,
             self.dir,
@@ -289,6 +290,7 @@ class Run:
             job_type=method,
             name="-".join(str(p) for p in parts if p),
             tags=mask([*sorted({experiment} - {"None"}), choices.get("catalog", ""), *self.config.logger.tags]),
+            run_id=earlier.get("id") if earlier.get("mode") == "online" else None,
         )
         self.note(wandb={"id": logger.id, "mode": logger.mode})
         return logger

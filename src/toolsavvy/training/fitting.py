@@ -64,7 +64,7 @@ def fit(
     if hardware.threads:
         torch.set_num_threads(hardware.threads)
     module.train()  # models are loaded for inference, and Lightning leaves them so: dropout would stay off
-    with _quiet(), torch.random.fork_rng():
+    with _quiet(), _ctrl_c(), torch.random.fork_rng():
         torch.manual_seed(seed)
         trainer = pl.Trainer(
             accelerator=hardware.accelerator, devices=hardware.devices, strategy=hardware.strategy,
@@ -77,6 +77,17 @@ def fit(
         else:
             trainer.fit(module, datamodule=data)
     module.eval()
+
+
+@contextmanager
+def _ctrl_c() -> Iterator[None]:
+    """Lightning turns Ctrl-C into exit(1); what comes out of here is the interruption itself."""
+    try:
+        yield
+    except SystemExit as stop:
+        if isinstance(stop.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from stop
+        raise
 
 
 @contextmanager
