@@ -31,7 +31,7 @@ def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
     counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
     say(f"[bold]{escape(data.catalog.name)}[/bold]: {len(data.catalog)} tools; queries: {escape(counts)}")
     for line in render_audit(data.audit):
-        log.info("audit: %s", line)
+        say(f"  [dim]{escape(line)}[/dim]")
     return data
 
 

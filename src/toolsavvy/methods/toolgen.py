@@ -103,12 +103,17 @@ def learn_retrieval(
     name: str,
     recipe: RecipeConfig,
 ) -> None:
-    """Stage 2 of one recipe: query -> token, starting from stage 1's weights."""  # fmt: skip
+    """Stage 2 of one recipe: query -> token, starting from stage 1's weights."""
     if not data.train:
         raise UserError(
             "stage 2 needs training queries", where=f"catalog {data.catalog.name}, split 'train'",
             expected="at least one training query",
             fix="use stages=[memorization], or a catalog with a train split (train_share=0.5 where it has none)",
+        )  # fmt: skip
+    if recipe.kl > 0 and not tools.atomic:
+        raise UserError(
+            "the divergence from stage 1 is over tools of one token each", where=f"method.recipes.{name}.kl",
+            expected="0 with this indexing", fix="set it to 0, or use indexing=atomic",
         )  # fmt: skip
     restore(tools.model, stage_1)
     rows = query_rows(tools, data.catalog, data.train, recipe.max_length, recipe.targets)
@@ -156,11 +161,10 @@ def train(
         tools, learning_rate=stage.learning_rate, steps=steps, warmup=stage.warmup,
         weight_decay=stage.weight_decay, regularization=regularization,
         validate=validator(cfg, data, tools), keep_best=stage.keep == "best",
+        watch=lambda point: run.log({f"{name}/{k}": v for k, v in point.items() if k != "step"}, int(point["step"])),
     )  # fmt: skip
     with run.stage(name):
         fit(module, loader, epochs=stage.epochs, seed=cfg.seed, hardware=hardware(cfg), accumulate=stage.accumulate)
-    for point in module.history:
-        run.log({f"{name}/{k}": v for k, v in point.items()})
     run.note(**{name: {"rows": len(rows), "tokens": module.tokens, "tokens_per_second": module.tokens_per_second}})
     weights = module.chosen()
     restore(tools.model, weights)

@@ -163,6 +163,7 @@ class CausalSFT(pl.LightningModule):
         regularization: see `Regularization`.
         validate: called at the end of each epoch; returns metrics that are logged, "recall@1" among them.
         keep_best: choose the epoch with the highest validation recall@1 (the latest of equal ones), not the last.
+        watch: told every point of the learning curves as it comes.
 
     Raises:
         FloatingPointError: the loss is not finite; names the step and the rows.
@@ -179,13 +180,14 @@ class CausalSFT(pl.LightningModule):
         regularization: Regularization | None = None,
         validate: Callable[[], dict[str, float]] | None = None,
         keep_best: bool = False,
+        watch: Callable[[dict[str, float]], None] | None = None,
     ) -> None:
         """Hold the model; parameters that train are those that require gradients."""
         super().__init__()
         self.tools, self.model = tools, tools.model
         self.learning_rate, self.steps, self.warmup, self.weight_decay = learning_rate, steps, warmup, weight_decay
         self.regularization = regularization or Regularization()
-        self.validate, self.keep_best = validate, keep_best
+        self.validate, self.keep_best, self.watch = validate, keep_best, watch
         self.best: tuple[float, dict[str, Tensor]] | None = None
         self.seconds = 0.0
         self.history: list[dict[str, float]] = []
@@ -205,14 +207,14 @@ class CausalSFT(pl.LightningModule):
         if not torch.isfinite(loss):
             raise FloatingPointError(f"loss is {loss.item()} at step {self.global_step}, rows {batch.rows.tolist()}")
         self.tokens += int(batch.attention_mask.sum())
-        self.history.append({"step": self.global_step, "loss": float(loss.detach())})
+        self._point(loss=float(loss.detach()))
         self.log("loss", loss.detach(), prog_bar=True)
         return loss
 
     def _nll(self, logits: Tensor, batch: Batch) -> Tensor:
         absent = self.regularization.absent
         if absent is not None and len(absent):
-            kept = logits.index_fill(1, absent, -torch.inf)
+            kept = logits.index_fill(1, absent.to(logits.device), -torch.inf)
             log_z = torch.where(batch.is_query, kept.logsumexp(-1), logits.logsumexp(-1))
         else:
             log_z = logits.logsumexp(-1)
@@ -224,7 +226,7 @@ class CausalSFT(pl.LightningModule):
         """KL(stage 1 || now) over the tools at the first label of replayed rows."""
         teacher, tool_ids = self.regularization.teacher, self.regularization.tool_ids
         assert teacher is not None and tool_ids is not None
-        wanted = teacher[batch.rows]
+        wanted = teacher[batch.rows.to(teacher.device)].to(logits.device)
         known = ~wanted[:, 0].isnan()
         if not known.any():
             return logits.new_zeros(())
@@ -239,7 +241,12 @@ class CausalSFT(pl.LightningModule):
             self.model.train()
             if self.keep_best and (self.best is None or metrics["recall@1"] >= self.best[0]):
                 self.best = (metrics["recall@1"], snapshot(self.model))
-            self.history.append({"step": self.global_step, "epoch": self.current_epoch, **metrics})
+            self._point(epoch=self.current_epoch, **metrics)
+
+    def _point(self, **values: float) -> None:
+        self.history.append({"step": self.global_step, **values})
+        if self.watch is not None:
+            self.watch(self.history[-1])
 
     def chosen(self) -> dict[str, Tensor]:
         """The weights that the stage ends with."""
