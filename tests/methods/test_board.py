@@ -208,3 +208,42 @@ def test_a_split_may_have_a_slash_in_its_name(tmp_path: Path) -> None:
     again, _ = board_in(tmp_path, data)
     assert again.has("x")
     assert set(again.systems["x"][""]) == {"G1/tool", "G1/category"}
+
+
+class Oracle:
+    """A retriever that knows every gold but for a share of the queries, where it puts it last."""
+
+    def __init__(self, wrong: float) -> None:
+        self.wrong = wrong
+
+    def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Oracle:
+        self.catalog = catalog
+        return self
+
+    def search(self, queries: Sequence[Query], k: int) -> Ranking:
+        rows = []
+        for i, query in enumerate(queries):
+            gold = [self.catalog.index[t] for t in query.relevant]
+            others = [t for t in range(len(self.catalog)) if t not in gold]
+            rows.append(others + gold if i < self.wrong * len(queries) else gold + others)
+        indices = np.array(rows)[:, :k]
+        return Ranking(indices, np.tile(-np.arange(indices.shape[1], dtype=float), (len(rows), 1)))
+
+
+def test_weights_of_a_fusion_are_chosen_on_the_validation_queries(tmp_path: Path) -> None:
+    run = FakeRun(tmp_path)
+    run.note = lambda **facts: run.results.append(facts)  # type: ignore[attr-defined]
+    board = Board(DATA, [CatalogTest(ks=(1, 5))], run, 10, fused={"good", "bad"})  # type: ignore[arg-type]
+    board.add("good", Oracle(0.0))
+    board.add("bad", Oracle(1.0))
+    board.fuse("both", ["bad", "good"])
+    (noted,) = [r for r in run.results if isinstance(r, dict)]
+    weights = noted["both_weights"]
+    assert weights["good"] > weights["bad"]
+    top = board.systems["both"][""]["test_seen"].indices[:, 0]
+    assert all(DATA.catalog.tools[t].id in q.relevant for t, q in zip(top, DATA.splits["test_seen"], strict=True))
+    assert "validation" not in board.systems["both"][""]
+    again = Board(DATA, [CatalogTest(ks=(1, 5))], run, 10, fused={"good"})  # type: ignore[arg-type]
+    assert again.has("good") and "validation" in again.systems["good"][""]
+    unfused = Board(DATA, [CatalogTest(ks=(1, 5))], run, 10)  # type: ignore[arg-type]
+    assert not unfused.has("good")  # other splits than are wanted: ranked again

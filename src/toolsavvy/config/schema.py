@@ -201,7 +201,7 @@ class FusionConfig:
     rule: str = "rrf"
     """rrf (reciprocal ranks) | minmax | zscore (scores, normalised per query)."""
     weights: dict[str, float] = field(default_factory=dict)
-    """Of members; 1 where missing."""
+    """Of members. None given: two members' are chosen on the validation queries, else all are 1."""
 
     def __post_init__(self) -> None:
         """Check the rule, and that something is fused."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 from zipfile import BadZipFile
 
 import numpy as np
@@ -13,6 +12,7 @@ import numpy as np
 from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.errors import UserError, did_you_mean
+from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import Ranking, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
@@ -20,6 +20,8 @@ from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, writ
 from toolsavvy.tracking import Run
 
 log = logging.getLogger("toolsavvy")
+SHARES = tuple(round(0.05 * i, 2) for i in range(1, 20))
+"""Weights of the first of two fused systems that are tried on the validation queries."""
 
 
 class Board:
@@ -32,10 +34,13 @@ class Board:
         suites: suites over the catalog's own queries.
         run: where records go.
         depth: tools ranked per query by every system; raised to what the suites need.
+        fused: systems that will be fused: they rank the validation queries too, on which the weights are chosen.
     """
 
-    def __init__(self, data: RetrievalSet, suites: Sequence[CatalogTest], run: Run, depth: int) -> None:
-        self.data, self.suites, self.run = data, tuple(suites), run
+    def __init__(
+        self, data: RetrievalSet, suites: Sequence[CatalogTest], run: Run, depth: int, fused: Collection[str] = ()
+    ) -> None:
+        self.data, self.suites, self.run, self.fused = data, tuple(suites), run, frozenset(fused)
         wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
         self.depth = min(wanted, len(data.catalog))
         self.systems: dict[str, dict[str, dict[str, Ranking]]] = {}
@@ -52,7 +57,10 @@ class Board:
             self.add_generator(name, retriever)
         elif not self.has(name):
             with self.run.stage(f"rank {name}"):
-                self._keep(name, {"": rank(retriever, self.data, self.depth)})
+                rankings = rank(retriever, self.data, self.depth)
+                if self._validates(name):
+                    rankings["validation"] = retriever.search(self.data.validation, self.depth)
+                self._keep(name, {"": rankings})
 
     def add_generator(self, name: str, retriever: ToolGen) -> None:
         """Rank with a generative retriever, constrained and free."""
@@ -63,15 +71,20 @@ class Board:
             splits = {s: self.data.splits[s] for s in self.data.test_splits if self.data.splits[s]}
             both = {split: retriever.search_both(queries, self.depth) for split, queries in splits.items()}
             constrained = {split: rankings[0] for split, rankings in both.items()}
+            if self._validates(name):
+                constrained["validation"] = retriever.search(self.data.validation, self.depth)
             self._keep(name, {CONSTRAINED: constrained, FREE: {split: r[1] for split, r in both.items()}})
 
-    def fuse(self, name: str, members: Sequence[str], **settings: Any) -> None:
+    def fuse(
+        self, name: str, members: Sequence[str], rule: str = "zscore", weights: Mapping[str, float] | None = None
+    ) -> None:
         """Fuse the rankings of systems that are on the board.
 
         Args:
             name: of the fusion.
             members: systems; generative ones with their constrained ranking.
-            settings: `retrieval.fusion.fuse`'s rule, weights and k_rrf.
+            rule: rrf | minmax | zscore.
+            weights: member -> weight; where none are given, two members' are chosen on the validation queries.
         """
         missing = next((m for m in members if m not in self.systems), None)
         if missing is not None:
@@ -80,14 +93,34 @@ class Board:
                 expected=f"some of {', '.join(self.systems)}", fix=did_you_mean(missing, self.systems),
             )  # fmt: skip
         parts = {m: self.systems[m].get("", self.systems[m].get(CONSTRAINED, {})) for m in members}
-        splits = next(iter(parts.values()))
-        fused = {
-            split: fuse(
-                {s: rankings[split] for s, rankings in parts.items()}, self.data.catalog, self.depth, **settings
-            )
-            for split in splits
-        }
-        self.systems[name] = {"": fused}
+        if not weights and len(members) == 2 and all("validation" in rankings for rankings in parts.values()):
+            weights = self._tuned(parts, rule)
+            self.run.note(**{f"{name}_weights": weights})
+        splits = [split for split in next(iter(parts.values())) if split != "validation"]
+        self.systems[name] = {"": {split: self._fused(parts, split, rule, weights) for split in splits}}
+
+    def _fused(
+        self, parts: Mapping[str, Mapping[str, Ranking]], split: str, rule: str, weights: Mapping[str, float] | None
+    ) -> Ranking:
+        rankings = {member: splits[split] for member, splits in parts.items()}
+        return fuse(rankings, self.data.catalog, self.depth, rule, weights)
+
+    def _tuned(self, parts: Mapping[str, Mapping[str, Ranking]], rule: str) -> dict[str, float]:
+        """The weights of two systems with the best validation MRR, the mean over tiers; the most even of equal ones."""
+        first, second = parts
+        tiers = [query.tier for query in self.data.validation]
+        gold = GoldMatrix.from_queries(self.data.catalog, self.data.validation)
+
+        def quality(share: float) -> float:
+            ranking = self._fused(parts, "validation", rule, {first: share, second: 1 - share})
+            values = per_query(ranking, gold, self.depth).mrr
+            return float(np.mean([values[[t == tier for t in tiers]].mean() for tier in sorted(set(tiers))]))
+
+        share = max(SHARES, key=lambda s: (round(quality(s), 9), -abs(s - 0.5)))
+        return {first: share, second: round(1 - share, 9)}
+
+    def _validates(self, name: str) -> bool:
+        return name in self.fused and bool(self.data.validation)
 
     def score(self) -> list[Outcome]:
         """Run the suites, write results, comparisons, predictions and TREC files."""
@@ -128,6 +161,12 @@ class Board:
         except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
             log.warning("%s is damaged and is made again", path.name)
             return {}
-        shape = {s: (len(self.data.splits[s]), self.depth) for s in self.data.test_splits if self.data.splits[s]}
-        fits = all({s: r.indices.shape for s, r in rankings.items()} == shape for rankings in modes.values())
-        return modes if fits else {}
+        splits = [s for s in self.data.test_splits if self.data.splits[s]]
+        wanted = {s: (len(self.data.splits[s]), self.depth) for s in splits}
+        main = next(iter(modes))  # the free ranking of a generative system is never fused
+        for mode, rankings in modes.items():
+            extra = {"validation"} if mode == main and self._validates(name) else set()
+            shape = wanted | {s: (len(self.data.splits[s]), self.depth) for s in extra}
+            if {s: r.indices.shape for s, r in rankings.items()} != shape:
+                return {}
+        return modes

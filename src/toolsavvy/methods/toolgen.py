@@ -46,7 +46,8 @@ NEIGHBOURS = 8
 def run(cfg: Config, run: Run) -> None:
     """Train and evaluate, then print one table."""
     data = load_catalog(cfg, run)
-    board = Board(data, load_suites(cfg), run, cfg.method.depth)
+    fused = {member for fusion in cfg.method.fusions.values() for member in fusion.members}
+    board = Board(data, load_suites(cfg), run, cfg.method.depth, fused)
     if cfg.method.rivals:
         for name, retriever in make_retrievers(cfg, data).items():
             board.add(name, retriever)
@@ -58,7 +59,7 @@ def run(cfg: Config, run: Run) -> None:
             learn_retrieval(cfg, run, data, tools, stage_1, name, recipe)
             board.add_generator(f"toolgen_{name}", retriever_of(cfg, tools))
     for name, fusion in cfg.method.fusions.items():
-        board.fuse(name, fusion.members, rule=fusion.rule, weights=fusion.weights)
+        board.fuse(name, fusion.members, fusion.rule, fusion.weights)
     with run.stage("save model"):
         save(tools, run.model_dir)
     outcomes = board.score()

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolsavvy.catalog import Catalog
+from toolsavvy.methods import common
+from toolsavvy.retrieval.dense import Encoder
+from toolsavvy.suites import Outcome, Prediction
+from world import toy_set
+
+
+class Vectors(Encoder):
+    """An encoder whose vectors are given."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors.astype(np.float32)
+
+    def encode_documents(self, documents: Any) -> np.ndarray:
+        return self.vectors
+
+
+def near(monkeypatch: pytest.MonkeyPatch, catalog: Catalog, vectors: np.ndarray, n: int) -> np.ndarray:
+    monkeypatch.setattr(common, "build", lambda node: Vectors(vectors))
+    config: Any = type("Cfg", (), {"encoder": {}})
+    return common.neighbours(config, catalog, n)
+
+
+@pytest.mark.parametrize("n", [1, 3, 50])
+def test_neighbours_are_the_nearest_others(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = toy_set(9).catalog
+    vectors = np.random.default_rng(0).normal(size=(9, 4))
+    found = near(monkeypatch, catalog, vectors, n)
+    assert found.shape == (9, min(n, 8))
+    for tool, row in enumerate(found.tolist()):
+        others = sorted((i for i in range(9) if i != tool), key=lambda i: -float(vectors[tool] @ vectors[i]))
+        assert row == others[: len(row)]
+
+
+def test_a_tool_is_not_its_own_neighbour_even_among_twins(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = near(monkeypatch, toy_set(5).catalog, np.ones((5, 3)), 4)
+    assert [sorted(row) for row in found.tolist()] == [[i for i in range(5) if i != t] for t in range(5)]
+
+
+def test_answers_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    prediction = Prediction("s", "sys[bold]", "test", "q1", "ask [red]:car:", ("a:car:b",), ("[/x]", None), (1.0, 0.0))
+    other = Prediction("s", "sys[bold]", "test", "q2", "not shown", ("a",), ("a",), (1.0,))
+    common.show_answers([Outcome("s", (), (), {"sys[bold]": (prediction, other)})], 1)
+    shown = capsys.readouterr().out
+    assert "test 'ask [red]:car:' gold: a:car:b" in shown
+    assert "sys[bold]" in shown
+    assert "[/x], None" in shown
+    assert "not shown" not in shown
