@@ -45,8 +45,10 @@ def test_a_tool_is_not_its_own_neighbour_even_among_twins(monkeypatch: pytest.Mo
 
 
 def test_answers_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    prediction = Prediction("s", "sys[bold]", "test", "q1", "ask [red]:car:", ("a:car:b",), ("[/x]", None), (1.0, 0.0))
-    other = Prediction("s", "sys[bold]", "test", "q2", "not shown", ("a",), ("a",), (1.0,))
+    prediction = Prediction(
+        "s", "sys[bold]", "test", "", "", "q1", "ask [red]:car:", ("a:car:b",), ("[/x]", None), (1.0, 0.0)
+    )
+    other = Prediction("s", "sys[bold]", "test", "", "", "q2", "not shown", ("a",), ("a",), (1.0,))
     common.show_answers([Outcome("s", (), (), {"sys[bold]": (prediction, other)})], 1)
     shown = capsys.readouterr().out
     assert "test 'ask [red]:car:' gold: a:car:b" in shown
