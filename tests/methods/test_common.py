@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from toolsavvy.catalog import Catalog
+from toolsavvy.errors import UserError
 from toolsavvy.methods import common
 from toolsavvy.retrieval.dense import Encoder
 from toolsavvy.suites import Outcome, Prediction
@@ -55,3 +57,15 @@ def test_answers_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
     assert "sys[bold]" in shown
     assert "[/x], None" in shown
     assert "not shown" not in shown
+
+
+def test_a_catalog_that_changed_since_the_run_was_cut_off_is_refused(tmp_path: Path) -> None:
+    stamp, before, after = tmp_path / "catalog.sha256", toy_set(9).catalog, toy_set(10).catalog
+    common._refuse_changed(stamp, before)
+    common._refuse_changed(stamp, before)
+    with pytest.raises(UserError) as error:
+        common._refuse_changed(stamp, after)
+    assert after.name in error.value.where
+    assert before.fingerprint[:12] in error.value.expected
+    assert error.value.fix
+    assert stamp.read_text(encoding="utf-8") == before.fingerprint

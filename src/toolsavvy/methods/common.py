@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.markup import escape
 
+from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import Catalog, RetrievalSet
 from toolsavvy.catalogs.audit import render_audit
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config
+from toolsavvy.errors import UserError
 from toolsavvy.report import console, result_table
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.suites import CatalogTest, Outcome
@@ -27,12 +30,25 @@ def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
     """Load the catalog and its queries, print and store the audit."""
     with run.stage("load catalog"):
         data: RetrievalSet = build(cfg.catalog)
+    _refuse_changed(run.checkpoints / "catalog.sha256", data.catalog)
     run.note(catalog_fingerprint=data.catalog.fingerprint, audit=dict(data.audit))
     counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
     say(f"[bold]{escape(data.catalog.name)}[/bold]: {len(data.catalog)} tools; queries: {escape(counts)}")
     for line in render_audit(data.audit):
         say(f"  [dim]{escape(line)}[/dim]")
     return data
+
+
+def _refuse_changed(path: Path, catalog: Catalog) -> None:
+    """A run that is continued must find the catalog that its checkpoints were made with."""
+    if path.is_file() and (before := path.read_text(encoding="utf-8")) != catalog.fingerprint:
+        raise UserError(
+            "the catalog has changed since this run was cut off", where=f"catalog {catalog.name}",
+            expected=f"fingerprint {before[:12]}, not {catalog.fingerprint[:12]}",
+            fix="put the old files back, or start a new run without resume=true",
+        )  # fmt: skip
+    with atomic_write(path, text=True) as file:
+        file.write(catalog.fingerprint)
 
 
 def load_suites(cfg: Config) -> list[CatalogTest]:
