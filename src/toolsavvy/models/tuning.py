@@ -112,7 +112,8 @@ def save(tools: ToolModel, folder: Path, *, adapter_only: bool = False) -> None:
     model: Any = tools.model
     with quiet_transformers(), atomic_folder(folder) as temporary:
         if hasattr(model, "peft_config"):
-            model.save_pretrained(temporary / "adapter")
+            # The new rows are stored as rows; the whole embedding matrix beside them would be a thousand times larger.
+            model.save_pretrained(temporary / "adapter", save_embedding_layers=False)
         if not adapter_only:
             merged(model).save_pretrained(temporary)
         tools.tokenizer.save_pretrained(temporary)
