@@ -98,6 +98,12 @@ def test_a_torn_last_line_is_dropped_before_appending(tmp_path: Path) -> None:
     assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
 
 
+def test_line_separators_inside_a_text_end_no_record(tmp_path: Path) -> None:
+    rows = [{"text": "one\u2028two\x85three"}, {"text": "four"}]
+    append_lines(tmp_path / "store.jsonl", rows)
+    assert read_lines(tmp_path / "store.jsonl") == rows
+
+
 def test_csv_logger_keeps_curves(tmp_path: Path) -> None:
     with make_run(tmp_path, "logger=csv") as run:
         run.log({"loss": 0.5, "lr": 1e-3}, step=1)

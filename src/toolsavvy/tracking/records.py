@@ -106,7 +106,8 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines() if line.strip()]
+    # Not splitlines(): JSON strings may hold U+2028 and the like, which it takes for line ends.
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line.strip()]
 
 
 def read_status(folder: Path) -> Status | None:
