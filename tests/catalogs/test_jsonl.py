@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 
 import pytest
 from catalog_files import fault, write_jsonl, write_text
@@ -143,7 +144,9 @@ def test_bad_template_and_bad_shares(tmp_path):
     folder(tmp_path)
     fault(lambda: jsonl.load(tmp_path, document="{nmae}"), what="nmae", where="catalog.document", expected="{name}")
     fault(lambda: jsonl.load(tmp_path, document="{name"), what="{name", where="catalog.document", expected="{name}")
-    fault(lambda: jsonl.load(tmp_path, train_share=1.5), what="1.5", where="catalog.train_share", expected="0 to 1")
+    for key in ("taught_share", "train_share", "validation_share"):
+        load = partial(jsonl.load, tmp_path, **{key: 1.5})
+        fault(load, what="1.5", where=f"catalog.{key}", expected="0 to 1")
 
 
 def test_a_folder_without_tools(tmp_path):

@@ -82,6 +82,11 @@ def test_bad_tools(tmp_path):
     fault(lambda: sealtools.load(tmp_path), what="text ('str')", where=where, expected="an object")
 
 
+def test_a_bad_share_is_named_by_its_own_key(tmp_path):
+    make(tmp_path)
+    fault(lambda: sealtools.load(tmp_path, train_share=2), what="2", where="catalog.train_share", expected="0 to 1")
+
+
 def test_real_data():
     folder = shared("sealtools")
     start = time.process_time()

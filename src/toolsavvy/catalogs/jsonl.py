@@ -91,10 +91,10 @@ def complete_splits(
     splits: Mapping[str, list[Query]], taught_share: float, train_share: float, validation_share: float, seed: int
 ) -> dict[str, list[Query]]:
     """Draw the splits that the source lacks: all of them if it has but "test" and train_share asks, or validation."""
-    for value, key in ((taught_share, "taught_share"), (train_share, "train_share")):
+    shares = {"taught_share": taught_share, "train_share": train_share, "validation_share": validation_share}
+    for key, value in shares.items():
         share(value, key)
     if train_share and list(splits) == [_DEFAULT_SPLIT]:
-        shares = {"taught_share": taught_share, "train_share": train_share, "validation_share": validation_share}
         return taught_split(splits[_DEFAULT_SPLIT], **shares, seed=seed)
     out = dict(splits)
     if "train" in out and "validation" not in out:

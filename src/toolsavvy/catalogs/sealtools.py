@@ -47,7 +47,7 @@ def load(
     }
     splits["validation"] = splits.pop("dev", [])
     if train_share and "train" not in splits:
-        splits["validation"], splits["train"] = hold_out(splits["validation"], train_share, seed)
+        splits["validation"], splits["train"] = hold_out(splits["validation"], train_share, seed, "train_share")
     order = {split: splits.get(split, []) for split in ("train", "validation", *TESTS)}
     return retrieval_set(name, tools, order, document=document, headline=TESTS, source=counts)
 

@@ -27,10 +27,24 @@ def share(value: float, key: str) -> float:
     return float(value)
 
 
-def hold_out(queries: Sequence[Query], part: float, seed: int) -> tuple[list[Query], list[Query]]:
-    """Split off about `part` of the queries: (kept, held out), each in the given order."""
+def hold_out(
+    queries: Sequence[Query], part: float, seed: int, key: str = "validation_share"
+) -> tuple[list[Query], list[Query]]:
+    """Split off about `part` of the queries: (kept, held out), each in the given order.
+
+    Queries of one text stay together, and no more than `part` of all is held out.
+
+    Args:
+        queries: all queries.
+        part: share to hold out.
+        seed: of the draw.
+        key: of the catalog's settings that `part` comes from, for the message.
+
+    Raises:
+        UserError: `part` is no share.
+    """
     units = _units(queries)
-    target, held = round(share(part, "validation_share") * len(queries)), set()
+    target, held = round(share(part, key) * len(queries)), set()
     for i in _shuffled(len(units), seed):
         if len(held) + len(units[i]) <= target:
             held.update(id(q) for q in units[i])
@@ -123,7 +137,7 @@ def cap_per_tool(queries: Sequence[Query], cap: int | None, seed: int) -> list[Q
 
 
 def plain(text: str) -> str:
-    """Text as it is compared across splits: lower case, single blanks."""
+    """Text as it is compared within and across splits: lower case, single blanks."""
     return " ".join(text.lower().split())
 
 
