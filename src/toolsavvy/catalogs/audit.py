@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_words
+from toolsavvy.catalogs.splits import plain
 
 _NOT_WORD = re.compile(r"[^\w]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -36,19 +37,19 @@ _LABELS = {
 def audit(data: RetrievalSet) -> Mapping[str, Any]:
     """Count the oddities of a set; counts by split are mappings, the source's own counts stay under "source"."""
     catalog, splits = data.catalog, data.splits
-    taught = {_plain(q.text) for name in ("train", "validation") for q in splits.get(name, ())}
+    taught = {plain(q.text) for name in ("train", "validation") for q in splits.get(name, ())}
     trained = {tool for q in data.train for tool in q.relevant}
-    descriptions = {_plain(t.description) for t in catalog.tools if t.description.strip()}
+    descriptions = {plain(t.description) for t in catalog.tools if t.description.strip()}
     tests = {name: splits[name] for name in data.test_splits if name in splits}
     return {
         **_audit_tools(catalog),
         "queries": {name: len(queries) for name, queries in splits.items()},
         "duplicate_query_ids": {name: _repeats(q.id for q in queries) for name, queries in splits.items()},
-        "duplicate_query_texts": {name: _repeats(_plain(q.text) for q in queries) for name, queries in splits.items()},
+        "duplicate_query_texts": {name: _repeats(plain(q.text) for q in queries) for name, queries in splits.items()},
         "name_leaks": {name: sum(leaks_name(q, catalog) for q in queries) for name, queries in splits.items()},
-        "document_queries": {name: sum(_plain(q.text) in descriptions for q in qs) for name, qs in splits.items()},
+        "document_queries": {name: sum(plain(q.text) in descriptions for q in qs) for name, qs in splits.items()},
         "multi_gold": {name: sum(len(q.relevant) > 1 for q in queries) for name, queries in splits.items()},
-        "train_overlap": {name: sum(_plain(q.text) in taught for q in queries) for name, queries in tests.items()},
+        "train_overlap": {name: sum(plain(q.text) in taught for q in queries) for name, queries in tests.items()},
         "unseen_golds": {name: sum(not trained >= set(q.relevant) for q in qs) for name, qs in tests.items()},
         **({"source": data.audit["source"]} if "source" in data.audit else {}),
     }
@@ -109,11 +110,6 @@ def _audit_tools(catalog: Catalog) -> dict[str, int]:
 def _repeats(values: Iterable[str]) -> int:
     """How many of the values occur more than once (all copies counted)."""
     return sum(n for n in Counter(values).values() if n > 1)
-
-
-def _plain(text: str) -> str:
-    """Text for comparison: lower case, single blanks."""
-    return " ".join(text.lower().split())
 
 
 def _words(text: str) -> str:
