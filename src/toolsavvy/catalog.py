@@ -128,7 +128,7 @@ class RetrievalSet:
 
     @property
     def train(self) -> tuple[Query, ...]:
-        """Queries that systems may learn from ('' when the source has none)."""
+        """Queries that systems may learn from (none where the source has none)."""
         return tuple(self.splits.get("train", ()))
 
     @property

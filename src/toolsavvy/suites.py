@@ -283,7 +283,7 @@ class CatalogTest:
 
     Args:
         ks: cut-offs; those beyond the catalog are left out (the catalog's size stands in where all are).
-        resamples: of the bootstrap.
+        resamples: of the bootstrap over tools; a query of several golds counts to the first of them by id.
         seed: of the bootstrap.
         compared: metrics with paired tests against the best rival.
         toolgen_ndcg: also report `ndcg_toolgen`, the inflated variant of ToolGen's released code.

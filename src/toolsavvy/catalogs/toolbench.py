@@ -277,7 +277,7 @@ def _test_ids(root: Path, stage: str) -> list[str]:
 
 
 def _download(hub: str, revision: str | None) -> Path:
-    """The dataset from the hub's cache, its archive unpacked beside the cache of our own.
+    """The dataset's folder in the hub's cache, downloaded where it is not there yet.
 
     Raises:
         UserError: it can't be had.

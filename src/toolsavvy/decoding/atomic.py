@@ -25,7 +25,8 @@ def rank_atomic(
 ) -> Ranking:
     """The first k tools by log-probability of their token, over the whole vocabulary, right after each prompt.
 
-    Equals trie-constrained beams of one new token, exactly and without beams.
+    Equals trie-constrained beams of one new token, exactly and without beams. The end after the tool, which the mask
+    would leave as the only choice, is not scored, as it is in free decoding and in codes of several tokens.
 
     Args:
         model: a Hugging Face causal language model, or a PEFT wrapper of one.

@@ -42,8 +42,8 @@ class Pooled:
         metric: name without its k.
         k: cut-off.
         value: over all seeds and queries; None where it is undefined.
-        low: lower end of the 95 % interval; None where there is one.
-        high: upper end.
+        low: lower end of the 95 % interval; None where the value is undefined or there is nothing to resample.
+        high: upper end, likewise.
         p: two-sided bootstrap p-value of a difference.
         n: queries.
     """

@@ -74,8 +74,8 @@ def add_virtual_tokens(
         catalog: the tools.
         book: symbols of every tool from `indexing.codes`.
         frame: ids around every prompt.
-        init: "name" (mean of the sub-token rows of the tool's name), "document" (adds the description's start), or
-            "random" (the model's own initialiser, seeded).
+        init: "name" (mean of the sub-token rows of the tool's name and group; ToolGen takes the name alone),
+            "document" (adds the description's start), or "random" (the model's own initialiser, seeded).
         seed: for the random parts.
 
     Raises:

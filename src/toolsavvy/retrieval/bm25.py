@@ -30,12 +30,13 @@ def tokenize(text: str, stopwords: frozenset[str] = frozenset()) -> list[str]:
 
 
 class BM25:
-    """Okapi BM25 by bm25s; a tool that shares no word with the query stays unranked.
+    """Okapi BM25 by bm25s; a tool that shares no word with the query stays unranked (but see `method`).
 
     Args:
         k1: saturation of term frequency.
         b: length normalisation, 0 to 1.
-        method: lucene (idf never below 0) | robertson | atire | bm25l | bm25+.
+        method: lucene (idf above 0) | robertson (words of more than half of the tools count nothing or less) | atire |
+            bm25l | bm25+ (these two also score tools that lack the words, and so rank all of them).
         stopwords: words to drop from documents and queries; None keeps all.
         use_instruction: put a query's instruction before its text (TOOLRET 2503.01763, "w/ inst.").
 

@@ -28,7 +28,7 @@ def secrets_in_environment() -> tuple[str, ...]:
 
 
 def mask_text(text: str) -> str:
-    """A text without the secrets of this environment, nor `key=value` pairs whose key is named like one."""
+    """A text without the secrets of this environment."""
     for value in secrets_in_environment():
         text = text.replace(value, MASK)
     return text

@@ -70,7 +70,11 @@ class ContrastiveModule(pl.LightningModule):
         learning_rate: peak of a linear schedule.
         steps: optimizer steps of the whole training.
         temperature: of the softmax over cosines.
+        warmup: share of `steps` during which the rate rises.
         validation: (query texts, gold tools) for torchmetrics' recall@1 at the end of each epoch; None skips it.
+
+    Raises:
+        FloatingPointError: the loss is not finite; names the step and the pairs.
     """
 
     def __init__(
@@ -179,7 +183,7 @@ class FineTuned:
         batch_size: pairs a batch.
         temperature: of the softmax over cosines.
         max_length: tokens per text while training.
-        seed: of the order.
+        seed: of the order and of dropout.
 
     Attributes:
         validation: queries that choose the epoch; the last one is kept where there are none.

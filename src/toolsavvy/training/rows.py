@@ -62,10 +62,11 @@ def memorization_rows(
         tools: model with codes.
         catalog: the tools.
         formats: names from `MULTI`, or "request" (query-like paraphrases made from the document alone).
-        max_tokens: budget of a document's tokens; the label is never cut.
+        max_tokens: budget of a document's tokens. A tool's code is never cut; the sentence that "reverse" answers with
+            keeps its first 40 tokens.
         neighbours: int [tool, n], near tools for "choice"; random ones when None.
         seed: for orders and drawn neighbours.
-    """  # fmt: skip
+    """
     rows: list[Row] = []
     for name in formats:
         rows.extend(_FORMATS[name](tools, catalog, max_tokens, neighbours, random.Random(f"{seed}/{name}")))
