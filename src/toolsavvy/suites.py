@@ -54,11 +54,6 @@ class Result:
     high: float | None
     n: int
 
-    @property
-    def key(self) -> str:
-        """Its name in W&B."""
-        return f"{self.suite}/{self.system}/{self.metric}" + ("" if self.k is None else f"@{self.k}")
-
 
 @dataclass(frozen=True)
 class Comparison:
