@@ -323,13 +323,7 @@ class CatalogTest:
             UserError: the set has no test query.
             ValueError: a ranking is missing, of another depth, or of another number of queries.
         """
-        splits = {split: data.splits[split] for split in data.test_splits if data.splits[split]}
-        if not splits:
-            raise UserError(
-                "there are no test queries",
-                where=f"catalog {data.catalog.name}",
-                expected="a split other than train and validation",
-            )
+        splits = tested(data)
         _check_depths(splits, systems, self.depth(data.catalog))
         results: list[Result] = []
         comparisons: list[Comparison] = []
@@ -398,6 +392,22 @@ class CatalogTest:
         gold = tuple(sorted(query.relevant))
         asked = (self.name, system, split, query.subset, query.tier, query.id, query.text)
         return Prediction(*asked, gold, tools, tuple(s for _, s in kept))
+
+
+def tested(data: RetrievalSet) -> dict[str, tuple[Query, ...]]:
+    """The test splits that hold queries, headline first.
+
+    Raises:
+        UserError: none does.
+    """
+    splits = {split: data.splits[split] for split in data.test_splits if data.splits[split]}
+    if not splits:
+        raise UserError(
+            "there are no test queries",
+            where=f"catalog {data.catalog.name}",
+            expected="a split other than train and validation",
+        )
+    return splits
 
 
 def _check_depths(splits: Mapping[str, Sequence[Query]], systems: Systems, depth: int) -> None:

@@ -102,6 +102,12 @@ def test_rankings_are_stored_and_reloaded_as_they_were(tmp_path: Path) -> None:
             assert all(same(again.systems[system][mode][s], rankings[s]) for s in SPLITS)
 
 
+def test_a_set_without_test_queries_is_refused_before_anything_is_trained(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no test queries") as caught:
+        board_in(tmp_path, RetrievalSet(DATA.catalog, {"train": DATA.train}))
+    assert caught.value.where == f"catalog {DATA.catalog.name}"
+
+
 @pytest.mark.parametrize("damage", ["empty", "cut", "noise", "inside", "half", "other set", "other depth"])
 def test_damaged_or_foreign_rankings_are_made_again(damage: str, tmp_path: Path) -> None:
     board, _ = board_in(tmp_path)

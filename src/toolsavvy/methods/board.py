@@ -16,7 +16,7 @@ from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import Ranking, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
-from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, write_jsonl, write_predictions
+from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, tested, write_jsonl, write_predictions
 from toolsavvy.tracking import Run
 
 log = logging.getLogger("toolsavvy")
@@ -35,12 +35,17 @@ class Board:
         run: where records go.
         depth: tools ranked per query by every system; raised to what the suites need.
         fused: systems that will be fused: they rank the validation queries too, on which the weights are chosen.
+
+    Raises:
+        UserError: there are suites, and no test query for them: better said before training than after it.
     """
 
     def __init__(
         self, data: RetrievalSet, suites: Sequence[CatalogTest], run: Run, depth: int, fused: Collection[str] = ()
     ) -> None:
         self.data, self.suites, self.run, self.fused = data, tuple(suites), run, frozenset(fused)
+        if self.suites:
+            tested(data)
         wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
         self.depth = min(wanted, len(data.catalog))
         self.systems: dict[str, dict[str, dict[str, Ranking]]] = {}
@@ -160,6 +165,8 @@ class Board:
                         modes.setdefault(mode, {})[split] = ranking
         except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
             log.warning("%s is damaged and is made again", path.name)
+            return {}
+        if not modes:
             return {}
         splits = [s for s in self.data.test_splits if self.data.splits[s]]
         wanted = {s: (len(self.data.splits[s]), self.depth) for s in splits}
