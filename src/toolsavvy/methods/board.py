@@ -91,12 +91,7 @@ class Board:
             rule: rrf | minmax | zscore.
             weights: member -> weight; where none are given, two members' are chosen on the validation queries.
         """
-        missing = next((m for m in members if m not in self.systems), None)
-        if missing is not None:
-            raise UserError(
-                f"{missing!r} is no system of this run", where=f"method.fusions.{name}.members",
-                expected=f"some of {', '.join(self.systems)}", fix=did_you_mean(missing, self.systems),
-            )  # fmt: skip
+        refuse_unknown_members(name, members, self.systems)
         parts = {m: self.systems[m].get("", self.systems[m].get(CONSTRAINED, {})) for m in members}
         if not weights and len(members) == 2 and all("validation" in rankings for rankings in parts.values()):
             weights = self._tuned(parts, rule)
@@ -177,3 +172,17 @@ class Board:
             if {s: r.indices.shape for s, r in rankings.items()} != shape:
                 return {}
         return modes
+
+
+def refuse_unknown_members(name: str, members: Collection[str], systems: Collection[str]) -> None:
+    """Every member of a fusion must be a system of the run.
+
+    Raises:
+        UserError: one is not; the nearest name is suggested.
+    """
+    missing = next((m for m in members if m not in systems), None)
+    if missing is not None:
+        raise UserError(
+            f"{missing!r} is no system of this run", where=f"method.fusions.{name}.members",
+            expected=f"some of {', '.join(systems)}", fix=did_you_mean(missing, systems),
+        )  # fmt: skip

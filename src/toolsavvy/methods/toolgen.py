@@ -18,7 +18,7 @@ from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config, MemorizationConfig, RecipeConfig
 from toolsavvy.errors import UserError
-from toolsavvy.methods.board import Board
+from toolsavvy.methods.board import Board, refuse_unknown_members
 from toolsavvy.methods.common import (
     hardware,
     load_catalog,
@@ -30,7 +30,7 @@ from toolsavvy.methods.common import (
 )
 from toolsavvy.models.loading import load_base, load_tensors, resolve_precision, save_tensors
 from toolsavvy.models.text import chat_frame
-from toolsavvy.models.tuning import Tuning, adapt, interpolate, load, restore, save, snapshot
+from toolsavvy.models.tuning import TOOLS_FILE, Tuning, adapt, interpolate, load, restore, save, snapshot
 from toolsavvy.models.virtual import ToolModel, add_virtual_tokens
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.tracking import Run
@@ -46,6 +46,7 @@ NEIGHBOURS = 8
 def run(cfg: Config, run: Run) -> None:
     """Train and evaluate, then print one table."""
     data = load_catalog(cfg, run)
+    check(cfg, data)
     fused = {member for fusion in cfg.method.fusions.values() for member in fusion.members}
     board = Board(data, load_suites(cfg), run, cfg.method.depth, fused)
     if cfg.method.rivals:
@@ -65,6 +66,34 @@ def run(cfg: Config, run: Run) -> None:
     outcomes = board.score()
     show_outcomes(outcomes, data, run)
     show_answers(outcomes, cfg.show)
+
+
+def check(cfg: Config, data: RetrievalSet) -> None:
+    """Refuse before training what would only be met after it.
+
+    Raises:
+        UserError: stage 2 without training queries, a divergence over codes of several tokens, an unknown member of a
+            fusion, or a model to start from that is none.
+    """
+    recipes = cfg.method.recipes if "retrieval" in cfg.stages else {}
+    if recipes and not data.train:
+        raise UserError(
+            "stage 2 needs training queries", where=f"catalog {data.catalog.name}, split 'train'",
+            expected="at least one training query",
+            fix="use stages=[memorization], or a catalog with a train split (train_share=0.5 where it has none)",
+        )  # fmt: skip
+    for name, recipe in recipes.items():
+        if recipe.kl > 0 and cfg.indexing["scheme"] != "atomic":
+            raise UserError(
+                "the divergence from stage 1 is over tools of one token each", where=f"method.recipes.{name}.kl",
+                expected="0 with this indexing", fix="set it to 0, or use indexing=atomic",
+            )  # fmt: skip
+    systems = [*(cfg.retriever if cfg.method.rivals else ()), "toolgen_stage1", *(f"toolgen_{r}" for r in recipes)]
+    for name, fusion in cfg.method.fusions.items():
+        refuse_unknown_members(name, fusion.members, systems)
+        systems.append(name)
+    if cfg.method.resume_from and not (Path(cfg.method.resume_from) / TOOLS_FILE).is_file():
+        load(Path(cfg.method.resume_from))  # its message says what is missing
 
 
 def prepare(cfg: Config, data: RetrievalSet) -> ToolModel:
@@ -105,17 +134,6 @@ def learn_retrieval(
     recipe: RecipeConfig,
 ) -> None:
     """Stage 2 of one recipe: query -> token, starting from stage 1's weights."""
-    if not data.train:
-        raise UserError(
-            "stage 2 needs training queries", where=f"catalog {data.catalog.name}, split 'train'",
-            expected="at least one training query",
-            fix="use stages=[memorization], or a catalog with a train split (train_share=0.5 where it has none)",
-        )  # fmt: skip
-    if recipe.kl > 0 and not tools.atomic:
-        raise UserError(
-            "the divergence from stage 1 is over tools of one token each", where=f"method.recipes.{name}.kl",
-            expected="0 with this indexing", fix="set it to 0, or use indexing=atomic",
-        )  # fmt: skip
     restore(tools.model, stage_1)
     rows = query_rows(tools, data.catalog, data.train, recipe.max_length, recipe.targets)
     taught = {t for row in rows for t in (*row.golds, *row.target[:-1])}
