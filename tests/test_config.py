@@ -103,7 +103,7 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("seed=-1", "seed", ("out of range", "between 0 and")),
         ("stages=[memorisation]", "stages", ("'memorisation'", "did you mean 'memorization'?")),
         ("model=local", "model.path", ("has no value",)),
-        ("method.recipes.plain.replay=[documents]", "method.recipes.<name>.replay", ("did you mean 'document'?",)),
+        ("method.recipes.plain.replay=[documents]", "method.recipes.plain.replay", ("did you mean 'document'?",)),
         ("+retriever.mine={k:3}", "retriever", ("'retriever.mine' has no _target_", "bm25")),
         ("encoder._target_=toolsavvy.retrieval.dense.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
         ("method._target_=toolsavvy.methods.doctor.rn", "command line, method._target_", ("did you mean 'run'?",)),
@@ -159,7 +159,7 @@ def test_preflight_finds_missing_paths(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         preflight(job)
     assert caught.value.where == "catalog.path"
-    assert "did you mean 'tools.jsonl'?" in str(caught.value)
+    assert f"did you mean '{tmp_path}/tools.jsonl'?" in str(caught.value)
     with pytest.raises(UserError, match=r"paths\.outputs"):
         preflight(compose(["method=doctor", f"paths.outputs={tmp_path}/tools.jsonl/runs"]))
     assert preflight(compose(["method=doctor", f"paths.outputs={tmp_path}/new"])).seed == 0

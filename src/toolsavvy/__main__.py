@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from toolsavvy.errors import UserError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolsavvy.tracking import Run
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+OVERRIDES = "key=value, and flags that --help names"
 _RUNS_NOTHING = ("cfg", "info", "hydra_help", "shell_completion")
 
 
@@ -72,11 +73,9 @@ def _stderr() -> Console:
 
 def _command(words: list[str]) -> int:
     """Parse, compose, check, and hand over to Hydra."""
-    from hydra._internal.utils import get_args_parser
-
     from toolsavvy.config.compose import compose, compose_sweep, with_experiment
 
-    args = get_args_parser().parse_intermixed_args(words)
+    args = _parse(words)
     overrides = with_experiment(args.overrides)
     if any(getattr(args, name) for name in _RUNS_NOTHING):
         if args.cfg:
@@ -90,6 +89,26 @@ def _command(words: list[str]) -> int:
     if args.multirun:
         return _sweep(_flags(words, args), overrides, jobs, configs)
     return _single(_flags(words, args), overrides, jobs[0])
+
+
+def _parse(words: list[str]) -> Namespace:
+    """Hydra's flags, and the overrides; flags that would run another config than the one checked are refused."""
+    from hydra._internal.utils import get_args_parser
+
+    parser = get_args_parser()
+    parser.error = _refuse_flag
+    args = parser.parse_intermixed_args(words)
+    for name in ("config_name", "config_path"):
+        if getattr(args, name):
+            flag = f"--{name.replace('_', '-')}"
+            fix = "options of your own go into --config-dir FOLDER, a whole run into its experiment/NAME.yaml"
+            raise UserError(f"{flag} is not for use here", where=f"command line, {flag}", expected=OVERRIDES, fix=fix)
+    return args
+
+
+def _refuse_flag(message: str) -> NoReturn:
+    """What argparse would end the process for."""
+    raise UserError(message, where="command line", expected=OVERRIDES, fix="see toolsavvy --help")
 
 
 def _flags(words: Sequence[str], args: Namespace) -> list[str]:
@@ -130,11 +149,14 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
     try:
         hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(job)()
     except OSError as error:
-        told = disk_error(error)
-        if told is None:
-            raise
-        raise told from error
+        raise disk_error(error) or _no_folder(error) from error
     return 0
+
+
+def _no_folder(error: OSError) -> UserError:
+    """Jobs keep their errors to themselves: what comes out of Hydra is a folder that it could not make."""
+    expected, fix = "a folder that can be made", "set paths.outputs=FOLDER, or mend hydra.run.dir or hydra.sweep.dir"
+    return UserError(error.strerror or str(error), where=str(error.filename or ""), expected=expected, fix=fix)
 
 
 def _single(flags: list[str], overrides: list[str], job_: Job) -> int:
@@ -162,8 +184,10 @@ def _failure(error: Exception, folder: Path) -> str:
 
 def _pin(key: str, folder: Path, overrides: Sequence[str]) -> list[str]:
     """Keep the folder that was announced, unless the user chose one."""
+    from toolsavvy.config.compose import quoted
+
     is_chosen = any(o.startswith(f"{key}=") for o in overrides)
-    return [] if is_chosen else [f"{key}='{folder}'"]
+    return [] if is_chosen else [f"{key}={quoted(str(folder))}"]
 
 
 def _sweep(flags: list[str], overrides: list[str], jobs: Sequence[Job], configs: Sequence[Config]) -> int:

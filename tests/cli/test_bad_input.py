@@ -14,6 +14,7 @@ from commands import ROOT, command, environment, lines, runs, status, toolsavvy
 
 from toolsavvy.__main__ import main
 from toolsavvy.config import preflight
+from toolsavvy.config.compose import quoted
 
 TOY = ("method=toolgen", "model=toy", "encoder=toy", "retriever=bm25", "trainer.threads=1", "trainer.precision=fp32")
 QUICK = (*TOY, "memorization.epochs=1", "method.recipes.plain.epochs=1", "suite.catalog_test.resamples=20")
@@ -135,6 +136,101 @@ def test_what_can_be_seen_beforehand_makes_no_folder(
     assert list(tmp_path.iterdir()) == []
 
 
+TOY_EVALUATION = ("method=evaluate", "catalog=toy", "retriever=bm25", "logger=none")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        # values of the wrong kind, for what has a schema and for what has only a signature
+        (("seed=abc",), ("command line, seed=abc", "expected: a value of type integer")),
+        (("resume=maybe",), ("command line, resume=maybe", "expected: true or false")),
+        (("logger.tags=a",), ("command line, logger.tags=a", "expected: a list", "fix: 'logger.tags=[A,B]'")),
+        (("paths.outputs=null",), ("paths.outputs=null", "expected: a value, not null")),
+        (("seed=${nope}",), ("command line, seed=${nope}", "'nope' not found", "expected: a key")),
+        (("retriever.bm25.k1=abc",), ("command line, retriever.bm25.k1=abc", "expected: a number")),
+        (("suite.catalog_test.ks=5",), ("ks=5", "a list of whole numbers", "fix: 'suite.catalog_test.ks=[5]'")),
+        (("suite.catalog_test.ks=[a]",), ("ks=[a]", "expected: a list of whole numbers")),
+        (("catalog.tools=true",), ("command line, catalog.tools=true", "expected: a whole number")),
+        (("catalog.name=5",), ("command line, catalog.name=5", "expected: text", "quote it")),
+        (("method=toolgen", "tuning.targets=5"), ("tuning.targets", "expected: all-linear, or a list", "fix")),
+        # numbers out of range
+        (("method=toolgen", "memorization.learning_rate=nan"), ("memorization.learning_rate: nan", "expected: > 0")),
+        (("method=toolgen", "method.recipes.plain.replay=[docs]"), ("method.recipes.plain.replay: 'docs'", "document")),
+        # nothing chosen, or taken away
+        (("retriever=[]",), ("retriever: nothing is chosen", "bm25", "fix: add retriever=OPTION")),
+        (("suite=[]",), ("suite: nothing is chosen", "catalog_test", "fix: add suite=OPTION")),
+        (("retriever=",), ("command line, retriever=", "expected: one of bm25")),
+        (("catalog=null",), ("command line, catalog=null", "expected: one of aws")),
+        (("retriever=null",), ("command line, retriever=null", "expected: one of bm25", "'retriever=[]' for none")),
+        (("~seed",), ("command line, ~seed", "'seed' cannot be taken away", "fix")),
+        (("~paths.outputs",), ("'paths.outputs' cannot be taken away", "fix")),
+        # folders that are none
+        (("paths.outputs=",), ("paths.outputs: is empty", "expected: a folder", "set paths.outputs=FOLDER")),
+        (("paths.outputs={tmp}/file/sub",), ("paths.outputs: ", "file is a file", "a writable folder")),
+        (("paths.cache=/proc/self/fdinfo/x",), ("paths.cache: cannot write", "set paths.cache=FOLDER")),
+        (("hydra.run.dir=/proc/self/fdinfo/x",), ("hydra.run.dir: cannot write", "set hydra.run.dir=FOLDER")),
+        (("-m", "hydra.sweep.dir=/proc/self/fdinfo/x"), ("/proc/self/fdinfo", "a folder that can be made", "fix")),
+        # flags
+        (("--bogus",), ("command line: unrecognized arguments: --bogus", "expected: key=value", "toolsavvy --help")),
+        (("--config-name=other",), ("command line, --config-name", "not for use here", "--config-dir FOLDER")),
+        (("--config-path=conf",), ("command line, --config-path", "not for use here", "--config-dir FOLDER")),
+        # what the shell or the grammar takes apart
+        (("paths.outputs=out/ü",), ("cannot read 'paths.outputs=out/ü'", "\"paths.outputs='out/ü'\"")),
+        (("paths.outputs=a=b,c",), ("expected", "fix")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value[0], str) and "=" in value[0] else None,
+)  # fmt: skip
+def test_an_odd_override_is_one_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], args: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    (tmp_path / "file").touch()
+    mine = [a.replace("{tmp}", str(tmp_path)) for a in args]
+    taken = {a.lstrip("~").partition("=")[0] for a in mine}
+    base = [a for a in TOY_EVALUATION if a.partition("=")[0] not in taken]
+    elsewhere = [] if "paths.outputs" in taken else [f"paths.outputs={tmp_path / 'out'}"]
+    assert main([*base, *mine, *elsewhere]) == 2
+    refused(tmp_path, capfd.readouterr().err, words)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("name", ["two words", "fïle ünd", "it's", "a=b,c[d]{e}", "back\\"])
+def test_folders_may_have_any_name(tmp_path: Path, name: str) -> None:
+    place = tmp_path / name
+    assert main([*TOY_EVALUATION, "suite.catalog_test.resamples=5", f"paths.outputs={quoted(str(place))}"]) == 0
+    assert [status(r)["status"] for r in runs(place)] == ["done"]
+
+
+def test_outputs_may_be_a_link_whose_target_is_not_there_yet(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    assert main([*TOY_EVALUATION, "suite.catalog_test.resamples=5", f"paths.outputs={tmp_path / 'link'}"]) == 0
+    assert [status(r)["status"] for r in runs(tmp_path / "gone")] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("results.jsonl", ("results.jsonl, line 1: broken JSON", "one JSON object a line", "delete that line")),
+        ("checkpoints/catalog.sha256", ("catalog.sha256: is damaged", "64 hex digits", "without resume=true")),
+    ],
+)
+def test_damaged_records_are_not_built_upon(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], file: str, words: tuple[str, ...]
+) -> None:
+    args = (*TOY_EVALUATION, "suite.catalog_test.resamples=5", f"paths.outputs={tmp_path}")
+    assert main(args) == 0
+    (folder,) = runs(tmp_path)
+    (folder / "status.json").write_text(json.dumps({**status(folder), "status": "failed"}))
+    (folder / file).write_bytes(b"\xff no record\n")
+    capfd.readouterr()
+    assert main([*args, "resume=true"]) == 2
+    told = capfd.readouterr().err
+    assert told.count("error: ") == 1
+    assert "Traceback" not in told
+    for word in words:
+        assert word in told
+
+
 def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
     tools = b"\xef\xbb\xbf" + f"{tool()}\r\n{tool('b')}\r\n".encode()
     queries = b"\xef\xbb\xbf" + f"{query()}\r\n{query('r', ['b'])}\r\n".encode()
@@ -223,7 +319,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_message(tmp_path: Path) -
     (failed,) = runs(tmp_path)
     refused(tmp_path, told, (f"{failed}: a file may not grow", "fix: free some space"))
     assert status(failed)["error"]
-    assert [p.name for p in (failed / "checkpoints").iterdir() if p.suffix != ".npz"] == []
+    assert [p.name for p in (failed / "checkpoints").iterdir() if p.suffix not in (".npz", ".sha256")] == []
     assert not (failed / "model").exists() or list((failed / "model").iterdir()) == []
 
 

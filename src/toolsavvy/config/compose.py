@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,7 +93,12 @@ def _search(config_dir: str | None) -> list[str]:
     folder = Path(config_dir).resolve()
     if not folder.is_dir():
         raise UserError(f"no folder {config_dir}", where="--config-dir", expected="a folder of YAML files")
-    return [f"hydra.searchpath=['file://{folder}']"]
+    return [f"hydra.searchpath=[{quoted(f'file://{folder}')}]"]
+
+
+def quoted(text: str) -> str:
+    """A text as a value of Hydra's grammar, whatever characters it holds."""
+    return "'" + re.sub(r"\\*(?='|$)", lambda m: m[0] * 2, text).replace("'", "\\'").replace("${", "\\${") + "'"
 
 
 def compose(overrides: Sequence[str] = (), *, config_dir: str | None = None) -> Job:
@@ -162,12 +168,26 @@ def typed(cfg: DictConfig, overrides: Sequence[str] = ()) -> schema.Config:
     try:
         OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
         config = OmegaConf.to_object(cfg)
-    except UserError:
-        raise
+    except UserError as error:
+        raise _named(error, cfg) from error
     except Exception as error:
         raise explain(error, overrides, groups(), conf_dir()) from error
     assert isinstance(config, schema.Config)
     return config
+
+
+def _named(error: UserError, cfg: DictConfig) -> UserError:
+    """The same with the name of the recipe or fusion, which cannot know its own."""
+    for group in ("recipes", "fusions"):
+        for name, node in (OmegaConf.select(cfg, f"method.{group}") or {}).items():
+            if f"method.{group}.<name>" not in error.where:
+                continue
+            try:
+                OmegaConf.to_object(node)
+            except UserError as found:
+                where = found.where.replace("<name>", str(name))
+                return UserError(found.what, where=where, expected=found.expected, fix=found.fix)
+    return error
 
 
 def build(node: Any, *args: Any, **kwargs: Any) -> Any:

@@ -33,7 +33,7 @@ def explain(error: Exception, overrides: Sequence[str], groups: Groups, conf: Pa
     for cause in chain:
         if isinstance(cause, UserError):
             return cause
-    for rule in (_yaml_syntax, _missing_option, _grammar, _ambiguous, _bad_key, _bad_value):
+    for rule in (_yaml_syntax, _missing_option, _grammar, _ambiguous, _no_option, _bad_key, _bad_value):
         found = rule(chain, overrides, groups, conf)
         if found is not None:
             return found
@@ -116,7 +116,10 @@ def _grammar(chain: Sequence[BaseException], _o: Sequence[str], _g: Groups, _c: 
     bad = next((o for c in chain if isinstance(o := getattr(c, "override", None), str)), None)
     if bad is None:
         return None
+    key, _, value = bad.partition("=")
+    is_bare = value and not set(value) & set("'\"[]{}$\\")
     fix = "quote it for the shell: 'retriever=[bm25,dense]', \"key='a, b'\""
+    fix = f"quote the value, for the shell too: \"{key}='{value}'\"" if is_bare else fix
     return UserError(f"cannot read '{bad}'", where=_COMMAND_LINE, expected="key=value", fix=fix)
 
 
@@ -129,6 +132,18 @@ def _ambiguous(chain: Sequence[BaseException], _o: Sequence[str], _g: Groups, _c
     fix = f"several runs: toolsavvy -m {found[1]}"
     fix += f"; one run with several: '{key}=[{value}]'" if key in _LISTS else ""
     return UserError(f"several values for '{key}'", where=f"{_COMMAND_LINE}, {found[1]}", expected="one value", fix=fix)
+
+
+def _no_option(chain: Sequence[BaseException], overrides: Sequence[str], groups: Groups, _c: Path) -> UserError | None:
+    """A group that is set to null or the like."""
+    if not any(str(c).startswith("Config group override must be") for c in chain):
+        return None
+    typed = next((o for o in overrides if (k := o.lstrip("+").partition("="))[0] in groups and k[2] == "null"), "")
+    group = typed.lstrip("+").partition("=")[0]
+    where = f"{_COMMAND_LINE}, {typed}" if typed else _COMMAND_LINE
+    expected = f"one of {', '.join(groups[group])}" if typed else "an option, or a list of them"
+    fix = f"'{group}=[]' for none" if group in _LISTS else ""
+    return UserError(f"'{group}' must be an option of its group", where=where, expected=expected, fix=fix)
 
 
 def _bad_key(chain: Sequence[BaseException], overrides: Sequence[str], groups: Groups, conf: Path) -> UserError | None:
@@ -183,11 +198,25 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     if "Missing mandatory value" in str(cause):
         return UserError(f"'{key}' has no value", where="config", expected="a value", fix=f"add {key}=...")
     kind = re.search(r"could not be converted to (\w+)", str(cause))
-    expected = f"a value of type {kind[1].lower()}" if kind else ""
-    fix = ""
+    expected = f"a value of type {kind[1].lower()}" if kind else _expected(str(cause))
+    fix = f"'{key}=[A,B]'" if expected == "a list" else ""
     if "is not a subclass of RecipeConfig" in str(cause):
         expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:[document]}}'"
     if "is not a subclass of FusionConfig" in str(cause):
         expected, fix = "a whole fusion", "'+method.fusions={NAME:{members:[bm25,toolgen_plain]}}'"
     what = _first_line(cause)
+    if "does not support deletion" in what:
+        what, fix = f"'{key}' cannot be taken away", f"leave ~{key} out, or give it a value: {key}=..."
     return UserError(f"{what} ('{key}')" if key and key not in what else what, where=where, expected=expected, fix=fix)
+
+
+def _expected(message: str) -> str:
+    """What OmegaConf's messages about types leave unsaid."""
+    told = {
+        "not a valid bool": "true or false",
+        "is not a ListConfig": "a list",
+        "is not a DictConfig": "a mapping {key:value}",
+        "is not Optional": "a value, not null",
+        "nterpolation": "a key of the configuration, or a variable that is set",
+    }
+    return next((words for part, words in told.items() if part in message), "")

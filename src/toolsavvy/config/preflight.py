@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib
 import inspect
 import os
@@ -10,6 +11,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from toolsavvy.config.compose import Job, typed
 from toolsavvy.config.explain import unknown_key
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
+from toolsavvy.config.values import fits, kinds, wanted
 from toolsavvy.errors import UserError, did_you_mean
 
 MINIMUM_DISK = 500_000_000
@@ -53,7 +56,7 @@ def preflight(job: Job) -> schema.Config:
         check_model(config.model)
     _check_trainer(config)
     _check_logger(config.logger)
-    _check_output(Path(config.paths.outputs))
+    _check_outputs(config, job)
     return config
 
 
@@ -64,6 +67,7 @@ def check_config(job: Job) -> schema.Config:
     if not isinstance(config.method, schema.MethodConfig):
         raise UserError("method has no schema", where="method", expected="an option of the group method")
     _check_groups(config)
+    _check_something_to_do(config)
     resolved = OmegaConf.to_container(job.config, resolve=True)
     for key, node in _targets(resolved, ""):
         bind(node, key, job)
@@ -81,16 +85,31 @@ def _check_groups(config: schema.Config) -> None:
                 raise UserError(f"'{group}.{name}' has no _target_", where=group, expected=expected, fix=fix)
 
 
+def _check_something_to_do(config: schema.Config) -> None:
+    """An evaluation needs systems and suites; training alone needs neither."""
+    for group in SEVERAL if isinstance(config.method, schema.EvaluateConfig) else ():
+        if not getattr(config, group):
+            options = ", ".join(groups().get(group, ()))
+            fix = f"add {group}=OPTION or '{group}=[OPTION,OPTION]'"
+            raise UserError("nothing is chosen", where=group, expected=f"at least one of {options}", fix=fix)
+
+
 def _refuse_extra_keys(node: Any, path: str, job: Job) -> None:
     """A '+' on the command line can add keys that a schema doesn't have; refuse them too."""
     if not isinstance(node, DictConfig) or node._is_missing() or node._is_none():
         return
     kind = OmegaConf.get_type(node)
-    known = set(getattr(kind, "__dataclass_fields__", ()))
+    known = {f.name for f in fields(kind)} if is_dataclass(kind) else set[str]()
     for key in node:
         full = f"{path}.{key}" if path else str(key)
         if known and str(key) not in known:
             raise unknown_key(str(key), path, known - {"_target_"}, origin(full, job))
+    for key in known - set(node):  # a '~' on the command line can take away what a schema has
+        full = f"{path}.{key}" if path else key
+        where, fix = origin(full, job), f"leave ~{full} out, or give it a value: {full}=..."
+        raise UserError(f"'{full}' cannot be taken away", where=where, expected=f"a value of {full}", fix=fix)
+    for key in node:
+        full = f"{path}.{key}" if path else str(key)
         if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, str(key)):
             _refuse_extra_keys(node[key], full, job)
 
@@ -144,6 +163,22 @@ def bind(node: Mapping[str, Any], path: str, job: Job) -> None:
     for key in node:
         if key not in taken | _HYDRA_KEYS:
             raise unknown_key(str(key), path, taken, origin(f"{path}.{key}", job))
+    _check_values(node, path, job)
+
+
+def _check_values(node: Mapping[str, Any], path: str, job: Job) -> None:
+    """Values of our own targets must be of the kind that their signature says."""
+    module, _, name = str(node["_target_"]).rpartition(".")
+    known = (definitions(module) or {}) if module.startswith("toolsavvy.") else {}
+    if name not in known:
+        return
+    for key, kind in kinds(known[name]).items():
+        if key in node and not fits(node[key], kind):
+            expected, given = wanted(kind), node[key]
+            fix = f"quote it: '{path}.{key}=\"{given}\"'" if "text" in expected and given not in (None, "") else ""
+            fix = f"'{path}.{key}=[{given}]'" if "a list" in expected and isinstance(given, str | int) else fix
+            where = origin(f"{path}.{key}", job)
+            raise UserError(f"{given!r} is no valid value of '{path}.{key}'", where=where, expected=expected, fix=fix)
 
 
 def _takes(target: str, where: str) -> frozenset[str] | None:
@@ -245,7 +280,9 @@ def _check_exists(path: str, where: str) -> None:
         return
     parent = place.parent
     beside = [p.name for p in parent.iterdir()][:1000] if parent.is_dir() else []
-    fix = did_you_mean(place.name, beside) if beside else f"the folder {parent} does not exist either"
+    near = difflib.get_close_matches(place.name, beside, n=1)
+    fix = f"did you mean '{near[0]}'?" if near else f"correct {where}"
+    fix = fix if parent.is_dir() else f"the folder {parent} does not exist either"
     raise UserError(f"'{path}' does not exist", where=where, expected="a file or folder", fix=fix)
 
 
@@ -300,17 +337,31 @@ def _check_trainer(config: schema.Config) -> None:
         )
 
 
-def _check_output(outputs: Path) -> None:
-    """The output folder must be writable and have room."""
-    existing = next(p for p in (outputs.absolute(), *outputs.absolute().parents) if p.exists())
+def _check_outputs(config: schema.Config, job: Job) -> None:
+    """Everywhere a run writes: its own folder, which may have been chosen apart from outputs/, and the cache."""
+    if not config.paths.outputs.strip():
+        raise UserError("is empty", where="paths.outputs", expected="a folder", fix="set paths.outputs=FOLDER")
+    _check_folder(Path(config.paths.outputs), "paths.outputs", MINIMUM_DISK)
+    if not job.folder.is_relative_to(Path(config.paths.outputs).resolve()):
+        _check_folder(job.folder, "hydra.run.dir", MINIMUM_DISK)
+    if config.paths.cache and {"model", "encoder", "catalog"} & config.method.uses:
+        _check_folder(Path(config.paths.cache).expanduser(), "paths.cache", 0)
+
+
+def _check_folder(folder: Path, key: str, least: int) -> None:
+    """A folder must be one, or be such that it can be made; writable, with room."""
+    place = folder.resolve()  # of a link whose target is not there yet, the target will be made
+    existing = next(p for p in (place, *place.parents) if p.exists())
+    expected, fix = "a writable folder", f"set {key}=FOLDER"
+    if not existing.is_dir():
+        raise UserError(f"{existing} is a file", where=key, expected=expected, fix=fix)
     try:
         with tempfile.TemporaryFile(dir=existing):  # asking for rights is not enough: disks can be read-only
             pass
     except OSError as error:
-        reason, fix = error.strerror or str(error), "set paths.outputs=FOLDER"
-        what = f"cannot write to {existing} ({reason})"
-        raise UserError(what, where="paths.outputs", expected="a writable folder", fix=fix) from error
+        what = f"cannot write to {existing} ({error.strerror or error})"
+        raise UserError(what, where=key, expected=expected, fix=fix) from error
     free = shutil.disk_usage(existing).free
-    if free < MINIMUM_DISK:
-        expected = f"at least {MINIMUM_DISK // 10**6} MB free"
-        raise UserError(f"{free // 10**6} MB are free in {existing}", where="paths.outputs", expected=expected)
+    if free < least:
+        expected = f"at least {least // 10**6} MB free"
+        raise UserError(f"{free // 10**6} MB are free in {existing}", where=key, expected=expected, fix=fix)

@@ -7,6 +7,7 @@ are the arguments of that callable, and `preflight` binds them to its signature.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, ClassVar
 
 from omegaconf import MISSING
@@ -22,13 +23,13 @@ REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "intern
 def _one_of(value: str, options: tuple[str, ...], where: str) -> None:
     """Refuse a word that is not on the list."""
     if value not in options:
-        hint = did_you_mean(value, options)
+        hint = did_you_mean(value, options) if get_close_matches(value, options, n=1) else ""  # all stand there already
         raise UserError(f"{value!r} is no valid value", where=where, expected=f"one of {', '.join(options)}", fix=hint)
 
 
 def _at_least(value: float, low: float, where: str, *, strict: bool = False) -> None:
     """Refuse a number below `low` (or equal to it, when strict)."""
-    if value < low or (strict and value == low):
+    if not low <= value < float("inf") or (strict and value == low):  # nan is in no range either
         raise UserError(f"{value} is out of range", where=where, expected=f"{'>' if strict else '>='} {low}")
 
 
@@ -100,6 +101,10 @@ class TuningConfig:
         _at_least(self.rank, 1, "tuning.rank")
         _at_least(self.alpha, 0, "tuning.alpha", strict=True)
         _between(self.dropout, 0, 0.99, "tuning.dropout")
+        named = isinstance(self.targets, list) and self.targets and all(isinstance(t, str) for t in self.targets)
+        if not named and self.targets != "all-linear":
+            expected, fix = "all-linear, or a list of module names", "'tuning.targets=[q_proj,v_proj]'"
+            raise UserError(f"{self.targets!r} is no valid value", where="tuning.targets", expected=expected, fix=fix)
 
 
 @dataclass

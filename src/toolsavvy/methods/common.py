@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,13 @@ def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
 
 def _refuse_changed(path: Path, catalog: Catalog) -> None:
     """A run that is continued must find the catalog that its checkpoints were made with."""
-    if path.is_file() and (before := path.read_text(encoding="utf-8")) != catalog.fingerprint:
+    before = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else catalog.fingerprint
+    if re.fullmatch("[0-9a-f]{64}", before) is None:
+        raise UserError(
+            "is damaged: nobody can say which catalog these checkpoints belong to", where=str(path),
+            expected="64 hex digits", fix="start a new run without resume=true",
+        )  # fmt: skip
+    if before != catalog.fingerprint:
         raise UserError(
             "the catalog has changed since this run was cut off", where=f"catalog {catalog.name}",
             expected=f"fingerprint {before[:12]}, not {catalog.fingerprint[:12]}",

@@ -105,9 +105,18 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
     """JSON lines; a torn last line is left out, and a missing file is empty."""
     if not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")
     # Not splitlines(): JSON strings may hold U+2028 and the like, which it takes for line ends.
-    return [json.loads(line) for line in text[: text.rfind("\n") + 1].split("\n") if line.strip()]
+    return [_read_line(line, path, i) for i, line in enumerate(text.split("\n")[:-1], 1) if line.strip()]
+
+
+def _read_line(line: str, path: Path, number: int) -> dict[str, Any]:
+    """One record; a line that is no JSON and was not torn off is damage that nobody should build on."""
+    try:
+        return json.loads(line)
+    except ValueError as error:
+        where, fix = f"{path}, line {number}", "delete that line, or start a new run without resume=true"
+        raise UserError("broken JSON", where=where, expected="one JSON object a line", fix=fix) from error
 
 
 def read_status(folder: Path) -> Status | None:
