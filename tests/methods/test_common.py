@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,16 @@ def test_answers_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_catalog_that_changed_since_the_run_was_cut_off_is_refused(tmp_path: Path) -> None:
-    stamp, before, after = tmp_path / "catalog.sha256", toy_set(9).catalog, toy_set(10).catalog
+    stamp, before = tmp_path / "catalog.sha256", toy_set(9)
     common._refuse_changed(stamp, before)
     common._refuse_changed(stamp, before)
-    with pytest.raises(UserError) as error:
-        common._refuse_changed(stamp, after)
-    assert after.name in error.value.where
-    assert before.fingerprint[:12] in error.value.expected
-    assert error.value.fix
-    assert stamp.read_text(encoding="utf-8") == before.fingerprint
+    kept = stamp.read_text(encoding="utf-8")
+    reworded = replace(before.splits["test_seen"][0], text="something else")
+    queries = {**before.splits, "test_seen": (reworded, *before.splits["test_seen"][1:])}
+    for after in (toy_set(10), replace(before, splits=queries)):
+        with pytest.raises(UserError) as error:
+            common._refuse_changed(stamp, after)
+        assert after.catalog.name in error.value.where
+        assert kept[:12] in error.value.expected
+        assert error.value.fix
+        assert stamp.read_text(encoding="utf-8") == kept

@@ -281,7 +281,7 @@ def _check_exists(path: str, where: str) -> None:
     parent = place.parent
     beside = [p.name for p in parent.iterdir()][:1000] if parent.is_dir() else []
     near = difflib.get_close_matches(place.name, beside, n=1)
-    fix = f"did you mean '{near[0]}'?" if near else f"correct {where}"
+    fix = f"did you mean '{parent / near[0]}'?" if near else f"correct {where}"
     fix = fix if parent.is_dir() else f"the folder {parent} does not exist either"
     raise UserError(f"'{path}' does not exist", where=where, expected="a file or folder", fix=fix)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import re
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
     """Load the catalog and its queries, print and store the audit."""
     with run.stage("load catalog"):
         data: RetrievalSet = build(cfg.catalog)
-    _refuse_changed(run.checkpoints / "catalog.sha256", data.catalog)
+    _refuse_changed(run.checkpoints / "catalog.sha256", data)
     run.note(catalog_fingerprint=data.catalog.fingerprint, audit=dict(data.audit))
     counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
     say(f"[bold]{escape(data.catalog.name)}[/bold]: {len(data.catalog)} tools; queries: {escape(counts)}")
@@ -40,22 +41,33 @@ def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
     return data
 
 
-def _refuse_changed(path: Path, catalog: Catalog) -> None:
-    """A run that is continued must find the catalog that its checkpoints were made with."""
-    before = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else catalog.fingerprint
+def _refuse_changed(path: Path, data: RetrievalSet) -> None:
+    """A run that is continued must find the tools and queries that its checkpoints were made with."""
+    now = _fingerprint(data)
+    before = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else now
     if re.fullmatch("[0-9a-f]{64}", before) is None:
         raise UserError(
             "is damaged: nobody can say which catalog these checkpoints belong to", where=str(path),
             expected="64 hex digits", fix="start a new run without resume=true",
         )  # fmt: skip
-    if before != catalog.fingerprint:
+    if before != now:
         raise UserError(
-            "the catalog has changed since this run was cut off", where=f"catalog {catalog.name}",
-            expected=f"fingerprint {before[:12]}, not {catalog.fingerprint[:12]}",
+            "its tools or queries have changed since this run was cut off", where=f"catalog {data.catalog.name}",
+            expected=f"fingerprint {before[:12]}, not {now[:12]}",
             fix="put the old files back, or start a new run without resume=true",
         )  # fmt: skip
     with atomic_write(path, text=True) as file:
-        file.write(catalog.fingerprint)
+        file.write(now)
+
+
+def _fingerprint(data: RetrievalSet) -> str:
+    """sha256 over the tools and every split's queries."""
+    digest = hashlib.sha256(data.catalog.fingerprint.encode())
+    for split, queries in data.splits.items():
+        for q in queries:
+            row = (split, q.id, q.text, q.instruction, q.subset, q.tier, sorted(q.relevant.items()))
+            digest.update(repr(row).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
 
 
 def load_suites(cfg: Config) -> list[CatalogTest]:
