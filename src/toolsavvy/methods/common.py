@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,8 +23,6 @@ from toolsavvy.suites import CatalogTest, Outcome
 from toolsavvy.tracking import Run
 from toolsavvy.training.contrastive import FineTuned
 from toolsavvy.training.fitting import Hardware
-
-log = logging.getLogger("toolsavvy")
 
 
 def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
