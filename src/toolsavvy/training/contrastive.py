@@ -6,7 +6,7 @@ import copy
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, Self
 
 import pytorch_lightning as pl
@@ -141,7 +141,8 @@ class ContrastiveModule(pl.LightningModule):
 
     def _validate(self, texts: Sequence[str], golds: Sequence[Sequence[int]]) -> float:
         order = sorted(range(len(self.documents)), key=lambda i: len(self.documents[i]))  # little padding
-        with self.trainer.precision_plugin.forward_context():
+        attached = self._trainer is not None
+        with self.trainer.precision_plugin.forward_context() if attached else nullcontext():
             parts = [self.embed([self.documents[i] for i in order[j : j + 32]]) for j in range(0, len(order), 32)]
             queries = self.embed(texts)
         documents = torch.empty(len(order), parts[0].shape[1])
