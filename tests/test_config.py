@@ -105,7 +105,7 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("model=local", "model.path", ("has no value",)),
         ("method.recipes.plain.replay=[documents]", "method.recipes.plain.replay", ("did you mean 'document'?",)),
         ("+retriever.mine={k:3}", "retriever", ("'retriever.mine' has no _target_", "bm25")),
-        ("encoder._target_=toolsavvy.retrieval.dense.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
+        ("encoder._target_=toolsavvy.retrieval.encoders.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
         ("method._target_=toolsavvy.methods.doctor.rn", "command line, method._target_", ("did you mean 'run'?",)),
         ("method._target_=toolsavvy.methods.nothing.run", "command line, method._target_", ("there is no module",)),
         ("encoder._target_=no.such.thing", "command line, encoder._target_", ("cannot import",)),

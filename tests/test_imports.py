@@ -16,6 +16,7 @@ LAYERS = (
     {"decoding", "retrieval", "hidden", "probes"},
     {"training"},
     {"suites"},
+    {"generators"},
     {"methods"},
     {"__main__"},
 )
@@ -37,6 +38,10 @@ HEAVY = (
     "peft",
     "pytorch_lightning",
     "polars",
+    "openai",
+    "matplotlib",
+    "rapidfuzz",
+    "scipy",
 )
 
 

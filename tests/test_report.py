@@ -8,7 +8,7 @@ from rich.console import Console
 
 from toolsavvy import report
 from toolsavvy.report import WIDTH, console, result_table
-from toolsavvy.suites import Result
+from toolsavvy.suites.table import Result
 
 
 def result(system: str, metric: str, k: int, value: float | None, **more: Any) -> Result:

@@ -17,7 +17,7 @@ from toolsavvy.retrieval.bm25 import BM25
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
 from toolsavvy.retrieval.toolgen import ToolGen
-from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest
+from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, CatalogTest
 from world import toy_set, toy_tools
 
 DATA = toy_set(10, taught_share=0.5)

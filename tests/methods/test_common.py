@@ -10,8 +10,9 @@ import pytest
 from toolsavvy.catalog import Catalog
 from toolsavvy.errors import UserError
 from toolsavvy.methods import common
-from toolsavvy.retrieval.dense import Encoder
-from toolsavvy.suites import Outcome, Prediction
+from toolsavvy.retrieval.encoders import Encoder
+from toolsavvy.suites.catalog_test import Prediction
+from toolsavvy.suites.table import Outcome
 from world import toy_set
 
 

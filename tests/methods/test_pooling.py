@@ -13,7 +13,8 @@ from toolsavvy.methods.pooling import Pooled, pool_seeds
 from toolsavvy.metrics import GoldMatrix, bootstrap, paired_difference, per_query
 from toolsavvy.report import markdown
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
-from toolsavvy.suites import CatalogTest, Outcome, Systems, write_jsonl, write_predictions
+from toolsavvy.suites.catalog_test import CatalogTest, Systems, write_predictions
+from toolsavvy.suites.table import Outcome, write_jsonl
 from toolsavvy.tracking.records import finished_runs
 
 METRICS = [("recall", 1), ("recall", 5), ("ndcg", 5), ("completeness", 5), ("internalization", 1)]

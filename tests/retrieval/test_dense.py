@@ -10,7 +10,8 @@ import pytest
 from toolsavvy import assets
 from toolsavvy.catalog import Catalog, Query, Tool
 from toolsavvy.errors import UserError
-from toolsavvy.retrieval.dense import Dense, Encoder
+from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.knn import Knn
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Retriever
 

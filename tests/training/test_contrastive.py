@@ -12,7 +12,8 @@ from torch import Tensor
 from toolsavvy.catalog import Query, relevant_indices
 from toolsavvy.errors import UserError
 from toolsavvy.metrics import per_query
-from toolsavvy.retrieval.dense import Dense, Encoder
+from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.training.contrastive import ContrastiveModule, DistinctTools, FineTuned
 from toolsavvy.training.fitting import Hardware

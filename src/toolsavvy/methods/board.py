@@ -16,7 +16,8 @@ from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import Ranking, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
-from toolsavvy.suites import CONSTRAINED, FREE, CatalogTest, Outcome, rank, tested, write_jsonl, write_predictions
+from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, CatalogTest, rank, tested, write_predictions
+from toolsavvy.suites.table import Outcome, write_jsonl
 from toolsavvy.tracking import Run
 
 log = logging.getLogger("toolsavvy")

@@ -19,7 +19,8 @@ from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.report import console, result_table
 from toolsavvy.retrieval.ranking import Retriever
-from toolsavvy.suites import CatalogTest, Outcome
+from toolsavvy.suites.catalog_test import CatalogTest
+from toolsavvy.suites.table import Outcome
 from toolsavvy.tracking import Run
 from toolsavvy.training.contrastive import FineTuned
 from toolsavvy.training.fitting import Hardware

@@ -20,7 +20,7 @@ from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.metrics import GoldMatrix, Resamples, interval, per_query
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
 from toolsavvy.retrieval.trec import NONE_PREFIX, query_keys, read_qrels, read_run
-from toolsavvy.suites import CONSTRAINED, FREE, label
+from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, label
 from toolsavvy.tracking.records import read_lines, read_record
 
 INTERNALIZATION = "internalization"

@@ -10,7 +10,7 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.config.schema import Config
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
 from toolsavvy.report import comparison_table, console, markdown, result_table
-from toolsavvy.suites import write_jsonl
+from toolsavvy.suites.table import write_jsonl
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import finished_runs, read_record
 

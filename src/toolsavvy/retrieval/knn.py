@@ -9,7 +9,7 @@ import numpy as np
 
 from toolsavvy.catalog import Catalog, Query
 from toolsavvy.errors import UserError
-from toolsavvy.retrieval.dense import Encoder
+from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.ranking import Ranking, blocks, rank_scores, stack, tie_ranks
 
 

@@ -16,7 +16,8 @@ from torch.utils.data import DataLoader, Sampler
 
 from toolsavvy.catalog import Catalog, Query, relevant_indices
 from toolsavvy.errors import UserError
-from toolsavvy.retrieval.dense import Dense, Encoder
+from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.ranking import Ranking
 from toolsavvy.training.fitting import Hardware, fit
 from toolsavvy.training.validation import full_recall

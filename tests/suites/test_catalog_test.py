@@ -17,7 +17,8 @@ from toolsavvy.metrics import bootstrap, internalization, paired_difference, per
 from toolsavvy.retrieval.bm25 import BM25
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, rank_scores
 from toolsavvy.retrieval.trec import Run
-from toolsavvy.suites import CatalogTest, Column, Outcome, Result, Table, name_overlap, rank, write_predictions
+from toolsavvy.suites.catalog_test import CatalogTest, name_overlap, rank, write_predictions
+from toolsavvy.suites.table import Column, Outcome, Result, Table
 
 NAMES = ("createVpc", "delete_route", "List&&Tags", "attachGateway", "x", "y", "z")
 CATALOG = Catalog("c", tuple(Tool(f"t {i}", name) for i, name in enumerate(NAMES)))

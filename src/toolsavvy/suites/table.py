@@ -1,0 +1,210 @@
+"""Values per item, then slices, intervals and paired tests: the same for every suite."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from toolsavvy.assets import atomic_write
+from toolsavvy.metrics import Interval, Resamples, interval, intervals, sign_flip_p_values
+
+
+@dataclass(frozen=True)
+class Result:
+    """One number of `results.jsonl`; the interval is None where it is undefined."""
+
+    system: str
+    suite: str
+    slice: str
+    metric: str
+    k: int | None
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A system minus its best rival on the same items and resamples; p is of the sign-flip test over clusters.
+
+    The rival is the best of the others *in this table*, and p-values are not corrected for how many there are.
+    """
+
+    suite: str
+    slice: str
+    metric: str
+    k: int | None
+    system: str
+    rival: str
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything a suite found."""
+
+    suite: str
+    results: tuple[Result, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    predictions: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+class Suite(Protocol):
+    """Examples, metrics and slices for any systems."""
+
+    @property
+    def name(self) -> str:
+        """Shown in tables, files and W&B."""
+        ...
+
+    def run(self, data: Any, systems: Any) -> Outcome:
+        """Score every system on the same examples."""
+        ...
+
+
+@dataclass(frozen=True)
+class Column:
+    """The values of one system in one metric: float64 [item], NaN where undefined."""
+
+    system: str
+    metric: str
+    k: int | None
+    values: np.ndarray
+    family: str = ""
+    """Columns of one family (a system's two decoding modes) are no rivals; '' is the system itself."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A metric that is the ratio of two columns' means."""
+
+    system: str
+    metric: str
+    k: int | None
+    top: int
+    bottom: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """Values of every system on the same items.
+
+    Args:
+        suite: name of the suite.
+        clusters: [item], what is independent (operations, tools), resampled as a whole.
+        slices: name -> int positions of its items.
+        columns: one per system, metric and k.
+        ratios: metrics over pairs of columns.
+        headline: slices with paired tests.
+        compared: metrics with paired tests.
+    """
+
+    suite: str
+    clusters: Sequence[str]
+    slices: Mapping[str, np.ndarray]
+    columns: Sequence[Column]
+    ratios: Sequence[Ratio] = ()
+    headline: Sequence[str] = ()
+    compared: Sequence[str] = ()
+
+    def evaluate(self, resamples: int = 2000, seed: int = 0) -> tuple[list[Result], list[Comparison]]:
+        """Means with intervals in every slice, and paired tests in the headline slices."""
+        results: list[Result] = []
+        comparisons: list[Comparison] = []
+        matrix = np.stack([column.values for column in self.columns], axis=1)
+        labels = np.asarray(self.clusters, dtype=object)
+        for name, items in self.slices.items():
+            if not len(items):
+                continue
+            part = Resamples.of(labels[items], resamples, seed)
+            values = matrix[items]
+            means, replicates = _means(values), part.means(values)
+            results += self._rows(name, values, means, replicates, part.units)
+            if name in self.headline:
+                comparisons += self._tests(name, values, means, replicates, part)
+        return results, comparisons
+
+    def _rows(
+        self, name: str, values: np.ndarray, means: np.ndarray, replicates: np.ndarray, units: int
+    ) -> list[Result]:
+        """The numbers of one slice."""
+        found = intervals(means, replicates, (~np.isnan(values)).sum(axis=0), units)
+        rows = [self._result(c.system, name, c.metric, c.k, i) for c, i in zip(self.columns, found, strict=True)]
+        for ratio in self.ratios:
+            tops, bottoms = replicates[:, ratio.top], replicates[:, ratio.bottom]
+            ratios = np.divide(tops, bottoms, out=np.full(len(tops), np.nan), where=bottoms > 0)
+            value = means[ratio.top] / means[ratio.bottom] if means[ratio.bottom] > 0 else np.nan
+            rows.append(
+                self._result(ratio.system, name, ratio.metric, ratio.k, interval(value, ratios, len(values), units))
+            )
+        return rows
+
+    def _result(self, system: str, name: str, metric: str, k: int | None, i: Interval) -> Result:
+        """Name an interval."""
+        return Result(system, self.suite, name, metric, k, i.value, i.low, i.high, i.n)
+
+    def _tests(
+        self, name: str, values: np.ndarray, means: np.ndarray, replicates: np.ndarray, part: Resamples
+    ) -> list[Comparison]:
+        """Every system against the best of the others."""
+        pairs = self._pairs(means)
+        if not pairs:
+            return []
+        left, right = (list(side) for side in zip(*pairs, strict=True))
+        differences = values[:, left] - values[:, right]
+        found = intervals(
+            means[left] - means[right],
+            replicates[:, left] - replicates[:, right],
+            np.full(len(pairs), len(values)),
+            part.units,
+        )
+        p_values = sign_flip_p_values(differences, part.clusters, 5 * part.n, part.seed)
+        rows = []
+        for (a, b), i, p in zip(pairs, found, p_values.tolist(), strict=True):
+            ours, rival = self.columns[a], self.columns[b]
+            if i.value is not None:
+                labels = (self.suite, name, ours.metric, ours.k, ours.system, rival.system)
+                rows.append(Comparison(*labels, i.value, i.low, i.high, p, i.n))
+        return rows
+
+    def _pairs(self, means: np.ndarray) -> list[tuple[int, int]]:
+        """Column of each system and column of its best rival, for the metrics that are compared."""
+        groups: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+        for position, column in enumerate(self.columns):
+            if column.metric in self.compared and np.isfinite(means[position]):
+                groups[column.metric, column.k].append(position)
+        pairs = []
+        for group in groups.values():
+            for ours in group:
+                rivals = [other for other in group if self._family(other) != self._family(ours)]
+                if rivals:
+                    pairs.append((ours, max(rivals, key=lambda position: means[position])))
+        return pairs
+
+    def _family(self, position: int) -> str:
+        """Whose column it is, over decoding modes."""
+        return self.columns[position].family or self.columns[position].system
+
+
+def _means(values: np.ndarray) -> np.ndarray:
+    """Means over the defined values of each column; NaN where there are none."""
+    counts = (~np.isnan(values)).sum(axis=0)
+    return np.divide(np.nansum(values, axis=0), counts, out=np.full(len(counts), np.nan), where=counts > 0)
+
+
+def write_jsonl(path: Path | str, records: Iterable[Any]) -> None:
+    """Write dataclasses one a line, whole or not at all; NaN and infinity are refused."""
+    with atomic_write(path, text=True) as file:
+        for record in records:
+            file.write(json.dumps(asdict(record), ensure_ascii=False, allow_nan=False) + "\n")
