@@ -253,3 +253,23 @@ def test_weights_of_a_fusion_are_chosen_on_the_validation_queries(tmp_path: Path
     assert again.has("good") and "validation" in again.systems["good"][""]
     unfused = Board(DATA, [CatalogTest(ks=(1, 5))], run, 10)  # type: ignore[arg-type]
     assert not unfused.has("good")  # other splits than are wanted: ranked again
+
+
+class Telling(Scripted):
+    """A retriever that has a number of its own to tell."""
+
+    def facts(self) -> dict[str, float]:
+        return {"asked": float(self.asked)}
+
+
+def test_what_a_retriever_tells_reaches_the_record_and_outlives_an_interruption(tmp_path: Path) -> None:
+    for attempt in ("first", "resumed"):
+        board, run = board_in(tmp_path)
+        noted: dict[str, Any] = {}
+        run.note = noted.update  # type: ignore[attr-defined]
+        board.add("silent", Scripted(range(10)))
+        board.add("telling", Telling(range(10)) if attempt == "first" else Telling([]))
+        assert noted["facts"] == board.facts == {"telling": {"asked": float(len(SPLITS))}}, attempt
+    (tmp_path / "checkpoints" / "telling.facts.json").write_text('{"asked": ')
+    torn, run = board_in(tmp_path)
+    assert torn.has("telling") and torn.facts == {}

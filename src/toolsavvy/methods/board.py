@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from zipfile import BadZipFile
 
 import numpy as np
@@ -14,7 +16,7 @@ from toolsavvy.catalog import RetrievalSet
 from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
-from toolsavvy.retrieval.ranking import Ranking, Retriever
+from toolsavvy.retrieval.ranking import Ranking, Reporting, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, CatalogTest, rank, tested, write_predictions
 from toolsavvy.suites.table import Outcome, write_jsonl
@@ -50,11 +52,13 @@ class Board:
         wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
         self.depth = min(wanted, len(data.catalog))
         self.systems: dict[str, dict[str, dict[str, Ranking]]] = {}
+        self.facts: dict[str, dict[str, float]] = {}
 
     def has(self, name: str) -> bool:
         """True when a system's rankings are there already (from before the run was cut off)."""
         if name not in self.systems and (stored := self._load(name)):
             self.systems[name] = stored
+            self._tell(name, self._stored_facts(name))
         return name in self.systems
 
     def add(self, name: str, retriever: Retriever) -> None:
@@ -66,7 +70,12 @@ class Board:
                 rankings = rank(retriever, self.data, self.depth)
                 if self._validates(name):
                     rankings["validation"] = retriever.search(self.data.validation, self.depth)
+                facts = dict(retriever.facts()) if isinstance(retriever, Reporting) else {}
+                if facts:  # before the rankings: where those are there, nothing is asked again
+                    with atomic_write(self._facts_file(name), text=True) as file:
+                        json.dump(facts, file)
                 self._keep(name, {"": rankings})
+            self._tell(name, facts)
 
     def add_generator(self, name: str, retriever: ToolGen) -> None:
         """Rank with a generative retriever, constrained and free."""
@@ -145,6 +154,23 @@ class Board:
                 arrays[f"{mode}/{split}/indices"], arrays[f"{mode}/{split}/scores"] = ranking.indices, ranking.scores
         with atomic_write(self.run.checkpoints / f"{name}.npz") as file:
             np.savez(file, **arrays)
+
+    def _facts_file(self, name: str) -> Path:
+        return self.run.checkpoints / f"{name}.facts.json"
+
+    def _stored_facts(self, name: str) -> dict[str, float]:
+        """What a retriever told before the run was cut off; nothing where the file is missing or damaged."""
+        try:
+            facts = json.loads(self._facts_file(name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
+    def _tell(self, name: str, facts: dict[str, float]) -> None:
+        """Note what a retriever has to tell in run.json and keep it for the table."""
+        if facts:
+            self.facts[name] = facts
+            self.run.note(facts={system: dict(told) for system, told in self.facts.items()})
 
     def _load(self, name: str) -> dict[str, dict[str, Ranking]]:
         path = self.run.checkpoints / f"{name}.npz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +103,18 @@ def neighbours(cfg: Config, catalog: Catalog, n: int) -> np.ndarray:
     return near
 
 
-def show_outcomes(outcomes: Sequence[Outcome], data: RetrievalSet, run: Run) -> None:
-    """Print the main table of every suite, then where everything is."""
+def show_outcomes(
+    outcomes: Sequence[Outcome], data: RetrievalSet, run: Run, facts: Mapping[str, Mapping[str, float]] | None = None
+) -> None:
+    """Print the main table of every suite, what systems tell of themselves (`facts`), then where everything is."""
     headline = data.headline or data.test_splits
     for outcome in outcomes:
         slices = [s for s in dict.fromkeys(r.slice for r in outcome.results) if s in headline]
         title = f"{outcome.suite} on {data.catalog.name}: % with 95 % interval"
         out = console()
         out.print(result_table(outcome.results, slices, title=title))
+    for system, told in (facts or {}).items():
+        say(f"[dim]{escape(system)}: {escape(', '.join(f'{key} {value:.4g}' for key, value in told.items()))}[/dim]")
     say(f"results, predictions and TREC runs: {escape(str(run.dir))}")
 
 

@@ -15,5 +15,5 @@ def run(cfg: Config, run: Run) -> None:
     for name, retriever in make_retrievers(cfg, data).items():
         board.add(name, retriever)
     outcomes = board.score()
-    show_outcomes(outcomes, data, run)
+    show_outcomes(outcomes, data, run, board.facts)
     show_answers(outcomes, cfg.show)

@@ -64,7 +64,7 @@ def run(cfg: Config, run: Run) -> None:
     with run.stage("save model"):
         save(tools, run.model_dir)
     outcomes = board.score()
-    show_outcomes(outcomes, data, run)
+    show_outcomes(outcomes, data, run, board.facts)
     show_answers(outcomes, cfg.show)
 
 

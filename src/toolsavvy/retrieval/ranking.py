@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -42,6 +42,15 @@ class Retriever(Protocol):
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
         """Rank min(k, len(catalog)) tools for every query."""
+        ...
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A retriever that has numbers of its own to tell: what an approximate index misses, weights that it learned."""
+
+    def facts(self) -> Mapping[str, float]:
+        """Numbers about the fitted retriever and the searches since; empty where there is nothing to tell."""
         ...
 
 
