@@ -369,6 +369,8 @@ class Config:
     """The language model."""
     encoder: Any = MISSING
     """Arguments of an encoder."""
+    llm: Any = MISSING
+    """Arguments of a chat: who answers the prompts of rerankers, writers and judges."""
     tuning: TuningConfig = field(default_factory=TuningConfig)
     """Which weights are trained."""
     indexing: Any = MISSING

@@ -1,0 +1,269 @@
+"""Conversations with a language model: one interface, answered here by a local causal model; `server` asks a server."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+from toolsavvy.config.schema import ModelConfig
+from toolsavvy.errors import UserError
+
+_FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn.
+
+    Args:
+        role: system | user | assistant.
+        content: its text.
+    """
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back for one conversation.
+
+    Args:
+        text: the answer; None when there is none after all retries (time-out, refusal, a prompt that is too long).
+        error: why there is none.
+    """
+
+    text: str | None
+    error: str = ""
+
+
+class Chat(Protocol):
+    """Anything that answers conversations."""
+
+    name: str
+    """What tables and caches call the model."""
+
+    def answer(
+        self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
+    ) -> list[Reply]:
+        """One reply per conversation, in their order; one that fails is a `Reply` without text, not an exception.
+
+        Args:
+            conversations: each ends with a user's turn.
+            max_tokens: longest answer.
+            temperature: 0 is greedy. Above, equal conversations of one call get answers of their own.
+
+        Raises:
+            UserError: nothing can be answered at all (no such model, a server that is down).
+        """
+        ...
+
+
+def final_text(text: str) -> str:
+    """The answer without the reasoning that some models write before it (`<think>…</think>`)."""
+    return text.rpartition("</think>")[2].strip()
+
+
+def parse_json(text: str | None) -> dict[str, Any] | None:
+    """The JSON object that an answer holds, in a fence or among other words; None when there is none.
+
+    Strict: no repair. Of several objects the first complete one counts; NaN and infinity are no JSON.
+    """
+    if text is None:
+        return None
+    text = final_text(text)
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    for part in (*_FENCE.findall(text), text):
+        for match in re.finditer(r"\{", part):
+            try:
+                value, _ = decoder.raw_decode(part, match.start())
+            except (ValueError, RecursionError):
+                continue
+            return value
+    return None
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
+class LocalChat:
+    """Answers of a causal language model through transformers.
+
+    The model's chat template makes the frame and turns' texts are encoded apart from it, so that no text can become a
+    special token. A tokenizer without a template gets `role: text` lines. Models that refuse a system turn get its
+    text at the start of the first user turn. Equal (model, device) pairs share their weights in memory.
+
+    Args:
+        model: the config's model group.
+        batch_size: conversations per forward pass, left-padded.
+        max_input: tokens of a prompt; None is what the model reads. A longer one is not answered.
+        thinking: let models that can reason before they answer.
+        device: cpu, cuda, ...; None chooses.
+        seed: of sampled answers, and of a toy's weights.
+
+    Raises:
+        UserError: on first use, a model that can't be loaded.
+    """
+
+    def __init__(
+        self,
+        model: ModelConfig | Mapping[str, Any],
+        batch_size: int = 8,
+        max_input: int | None = None,
+        thinking: bool = False,
+        device: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.spec = model if isinstance(model, ModelConfig) else ModelConfig(**model)
+        self.batch_size, self.max_input, self.thinking = batch_size, max_input, thinking
+        self.device, self.seed = device, seed
+        spec = self.spec
+        self.name = str(spec.id or spec.path or spec.wheel or "toy language model (random weights)")
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """Weights, tokenizer and text encoder, loaded when first needed."""
+        return _load(json.dumps(asdict(self.spec), sort_keys=True), self.seed, self.device)
+
+    def answer(
+        self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
+    ) -> list[Reply]:
+        """As `Chat.answer`; sampling follows the model's own generation settings but for the temperature."""
+        prompts = [self.prompt(conversation) for conversation in conversations]
+        limit = self.limit - max_tokens
+        fits = [i for i, ids in enumerate(prompts) if len(ids) <= limit]
+        replies = [Reply(None, f"the prompt has {len(ids)} tokens, {limit} can be read") for ids in prompts]
+        fits.sort(key=lambda i: -len(prompts[i]))
+        for start in range(0, len(fits), self.batch_size):
+            rows = fits[start : start + self.batch_size]
+            texts = self._generate([prompts[i] for i in rows], max_tokens, temperature, start)
+            for i, text in zip(rows, texts, strict=True):
+                replies[i] = Reply(text)
+        return replies
+
+    def prompt(self, conversation: Sequence[Message]) -> list[int]:
+        """Token ids of a conversation up to where the answer starts, with one BOS where the model has one."""
+        tokenizer, text = self.loaded.tokenizer, self.loaded.text
+        frame, contents = _framed(tokenizer, conversation, thinking=self.thinking)
+        ids: list[int] = []
+        for i, piece in enumerate(frame):
+            ids += tokenizer(piece, add_special_tokens=False).input_ids if piece else []
+            ids += text.encode(contents[i]) if i < len(contents) else []
+        bos: Any = tokenizer.bos_token_id
+        return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+
+    @property
+    def limit(self) -> int:
+        """Tokens that prompt and answer may have together."""
+        config = self.loaded.model.config
+        own = getattr(getattr(config, "text_config", config), "max_position_embeddings", None) or 2**31
+        return min(own, self.max_input or own)
+
+    def _generate(self, prompts: list[list[int]], max_tokens: int, temperature: float, offset: int) -> list[str]:
+        """Answers of one batch; `offset` keeps the samples of two batches apart."""
+        import torch
+
+        from toolsavvy.models.loading import quiet_transformers
+
+        model, tokenizer = self.loaded.model, self.loaded.tokenizer
+        pad: Any = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id or 0
+        ids, mask = left_padded(prompts, pad, model.device)
+        how: dict[str, Any] = {"do_sample": temperature > 0}
+        how |= {"temperature": temperature} if temperature > 0 else {}
+        with torch.inference_mode(), torch.random.fork_rng(), quiet_transformers():
+            torch.manual_seed(self.seed + offset)
+            output = model.generate(
+                input_ids=ids, attention_mask=mask, max_new_tokens=max_tokens, pad_token_id=pad, **how
+            )
+        return [tokenizer.decode(row, skip_special_tokens=True) for row in output[:, ids.shape[1] :]]
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A causal model ready to run.
+
+    Args:
+        model: transformers' model, in evaluation mode on its device.
+        tokenizer: its fast tokenizer.
+        text: encoder of plain text.
+    """
+
+    model: Any
+    tokenizer: Any
+    text: Any
+
+
+@lru_cache(maxsize=1)
+def _load(spec: str, seed: int, device: str | None) -> LoadedModel:
+    """Load a model once for all that talk to it; `spec` is the model group as JSON."""
+    import torch
+
+    from toolsavvy.models.loading import load_base
+    from toolsavvy.models.text import TextEncoder
+
+    model, tokenizer = load_base(ModelConfig(**json.loads(spec)), seed=seed)
+    place: Any = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return LoadedModel(model.to(place).eval(), tokenizer, TextEncoder(tokenizer))
+
+
+def left_padded(prompts: Sequence[Sequence[int]], pad: int, device: Any) -> tuple[Any, Any]:
+    """Token ids and attention mask, int64 [prompt, time], every prompt ending in the last column."""
+    import torch
+
+    width = max(len(ids) for ids in prompts)
+    ids = torch.full((len(prompts), width), pad, dtype=torch.int64)
+    mask = torch.zeros((len(prompts), width), dtype=torch.int64)
+    for row, prompt in enumerate(prompts):
+        ids[row, width - len(prompt) :] = torch.tensor(prompt, dtype=torch.int64)
+        mask[row, width - len(prompt) :] = 1
+    return ids.to(device), mask.to(device)
+
+
+def _framed(tokenizer: Any, conversation: Sequence[Message], *, thinking: bool) -> tuple[list[str], list[str]]:
+    """What the template writes around the turns (one piece more than turns), and the turns' texts.
+
+    Raises:
+        UserError: the template cannot show these turns.
+    """
+    from jinja2 import TemplateError
+
+    contents = [m.content for m in conversation]
+    try:
+        frame = _frame(tokenizer, [m.role for m in conversation], thinking=thinking)
+    except TemplateError:
+        frame = None
+    if frame is None and len(conversation) > 1 and conversation[0].role == "system":
+        first, second, *rest = conversation
+        merged = Message(second.role, f"{first.content}\n\n{second.content}")
+        return _framed(tokenizer, [merged, *rest], thinking=thinking)
+    if frame is None:
+        roles = ", ".join(m.role for m in conversation)
+        raise UserError(
+            f"the model's chat template does not show the turns {roles}", where="model",
+            expected="a template for system, user and assistant turns", fix="choose an instruction-tuned model",
+        )  # fmt: skip
+    return frame, contents
+
+
+def _frame(tokenizer: Any, roles: Sequence[str], *, thinking: bool) -> list[str] | None:
+    """The template's text split at the turns' contents; None where one of them is not shown."""
+    marks = [f"\u241f{i}\u241f" for i in range(len(roles))]
+    if tokenizer.chat_template:
+        turns = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
+        text = tokenizer.apply_chat_template(
+            turns, tokenize=False, add_generation_prompt=True, enable_thinking=thinking
+        )
+    else:
+        text = "".join(f"{role}: {mark}\n" for role, mark in zip(roles, marks, strict=True)) + "assistant:"
+    pieces = []
+    for mark in marks:
+        before, found, text = str(text).partition(mark)
+        if not found:
+            return None
+        pieces.append(before)
+    return [*pieces, text]
