@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from toolsavvy.catalog import Catalog, Query
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoders import Encoder
+from toolsavvy.retrieval.index_file import Origin, load, save
 from toolsavvy.retrieval.ranking import Ranking, blocks, rank_scores, stack, tie_ranks
 
 log = logging.getLogger(__name__)
@@ -23,39 +26,84 @@ class Dense:
         encoder: the embedding model.
         index: a FAISS factory string; "Flat" is exact.
         parameters: search-time parameters of the index ({"nprobe": 16}, {"efSearch": 64}).
-
-    Attributes:
-        flat_recall: after a search with another index than Flat: mean share of Flat's top k that it found.
+        index_path: folder that keeps the index: written where it is absent, read (and checked) where it is there.
     """
 
-    def __init__(self, encoder: Encoder, index: str = "Flat", parameters: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        index: str = "Flat",
+        parameters: Mapping[str, float] | None = None,
+        index_path: str | None = None,
+    ) -> None:
         self.encoder, self.index, self.parameters = encoder, index, dict(parameters or {})
-        self.flat_recall: float | None = None
-        self._faiss: Any = None
-        self._vectors = np.zeros((0, 0), dtype=np.float32)
+        self.index_path = Path(index_path).expanduser() if index_path else None
+        self._index: Any = None
+        self._flat: Any = None
+        self._found: list[float] = []
+        self._depth = 0
         self._document_of = np.zeros(0, dtype=np.int64)
         self._ties = np.zeros(0, dtype=np.int64)
 
+    @property
+    def flat_recall(self) -> float | None:
+        """Mean share of Flat's top k that another index found in all searches so far; None for Flat itself."""
+        return float(np.mean(self._found)) if self._found else None
+
+    def facts(self) -> dict[str, float]:
+        """What an index that isn't Flat misses of Flat's ranking."""
+        return {} if self.flat_recall is None else {f"recall_of_flat@{self._depth}": self.flat_recall}
+
     def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
-        """Embed and index the documents, tools with the same document once; training queries are not used."""
+        """Embed and index the documents, tools with the same document once; training queries are not used.
+
+        Raises:
+            UserError: FAISS can't build the index, or the saved one was built from something else or is damaged.
+        """
         # One vector per distinct document: tools that share it tie exactly, whatever the order of floating point sums.
         place = {document: i for i, document in enumerate(dict.fromkeys(catalog.documents))}
         self._document_of = np.array([place[document] for document in catalog.documents], dtype=np.int64)
         self._ties = tie_ranks([tool.id for tool in catalog.tools])
-        self._vectors = self.encoder.encode_documents(list(place))
-        self._faiss = build_index(self._vectors, self.index, self.parameters)
-        self.flat_recall = None
+        self._found = []
+        indexes = self._indexes(catalog, list(place))
+        self._index, self._flat = indexes["index"], indexes.get("flat", indexes["index"])
+        set_parameters(self._index, self.parameters)
         return self
+
+    def _indexes(self, catalog: Catalog, documents: list[str]) -> dict[str, Any]:
+        """The index and, where it is not exact, an exact one beside it: from the folder, or built."""
+        stems = ("index",) if self.index == "Flat" else ("index", "flat")
+        origin = self._origin(catalog, documents) if self.index_path else None
+        if self.index_path and origin and (kept := load(self.index_path, origin, stems)):
+            log.info("index read from %s", self.index_path)
+            return kept
+        vectors = self.encoder.encode_documents(documents)
+        factories = {"index": self.index, "flat": "Flat"}
+        indexes = {stem: build_index(vectors, factories[stem]) for stem in stems}
+        if self.index_path and origin:
+            save(self.index_path, origin, indexes)
+            log.info("index written to %s", self.index_path)
+        return indexes
+
+    def _origin(self, catalog: Catalog, documents: Sequence[str]) -> Origin:
+        """What the index of this catalog by this encoder is built from."""
+        encoder = self.encoder
+        texts = hashlib.sha256(encoder.document_template.encode("utf-8", "surrogatepass"))
+        for document in documents:
+            texts.update(hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest())
+        settings = f"max_tokens={encoder.max_tokens} normalize={encoder.normalize}"
+        return Origin(catalog.fingerprint, texts.hexdigest(), encoder.fingerprint(), settings, self.index)
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
         """Rank min(k, tools) tools per query; an approximate index may leave ranks empty."""
         vectors = self.encoder.encode_queries(queries)
-        found = self._rank(self._faiss, vectors, k, exact=self.index == "Flat")
-        if self.index != "Flat" and len(vectors):
-            flat = self._rank(build_index(self._vectors, "Flat", {}), vectors, k, exact=True)
-            hits = [np.isin(ours, truth).mean() for ours, truth in zip(flat.indices, found.indices, strict=True)]
-            self.flat_recall = float(np.mean(hits))
-            log.info("index %s found %.1f %% of Flat's top %d", self.index, 100 * self.flat_recall, k)
+        exact = self.index == "Flat"
+        found = self._rank(self._index, vectors, k, exact=exact)
+        if not exact and len(vectors):
+            flat = self._rank(self._flat, vectors, k, exact=True)
+            self._depth = flat.indices.shape[1]
+            self._found += [np.isin(f, o).mean() for f, o in zip(flat.indices, found.indices, strict=True)]
+            log.info("index %s found %.1f %% of Flat's top %d", self.index, 100 * np.mean(self._found), self._depth)
         return found
 
     def _rank(self, index: Any, vectors: np.ndarray, k: int, *, exact: bool) -> Ranking:
@@ -67,7 +115,7 @@ class Dense:
 
     def _rank_block(self, index: Any, vectors: np.ndarray, k: int, *, exact: bool) -> Ranking:
         """Search deeper until no document outside could tie with rank k."""
-        documents = len(self._vectors)
+        documents = index.ntotal
         depth = min(documents, k + 8)
         while True:
             scores, found = index.search(vectors, depth)
@@ -80,16 +128,15 @@ class Dense:
             depth = min(documents, 2 * depth)
 
 
-def build_index(vectors: np.ndarray, factory: str, parameters: Mapping[str, float]) -> Any:
+def build_index(vectors: np.ndarray, factory: str) -> Any:
     """Build a FAISS index for inner products.
 
     Args:
         vectors: float32 [item, dimension].
         factory: FAISS factory string.
-        parameters: search-time parameters.
 
     Raises:
-        UserError: FAISS does not know the string or a parameter, or has too few vectors to train it.
+        UserError: FAISS does not know the string, or has too few vectors to train it.
     """
     import faiss
 
@@ -98,8 +145,6 @@ def build_index(vectors: np.ndarray, factory: str, parameters: Mapping[str, floa
         if not index.is_trained:
             index.train(vectors)
         index.add(vectors)
-        for name, value in parameters.items():
-            faiss.ParameterSpace().set_index_parameter(index, name, value)
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise UserError(
@@ -109,3 +154,24 @@ def build_index(vectors: np.ndarray, factory: str, parameters: Mapping[str, floa
             fix="use index=Flat, which is exact",
         ) from error
     return index
+
+
+def set_parameters(index: Any, parameters: Mapping[str, float]) -> None:
+    """Set search-time parameters of a FAISS index.
+
+    Raises:
+        UserError: the index has no such parameter.
+    """
+    import faiss
+
+    for name, value in parameters.items():
+        try:
+            faiss.ParameterSpace().set_index_parameter(index, name, value)
+        except RuntimeError as error:
+            reason = str(error).strip().splitlines()[-1]
+            raise UserError(
+                f"the index has no parameter {name}={value} ({reason})",
+                where=f"retriever.dense.parameters.{name}",
+                expected="nprobe of IVF indexes, efSearch of HNSW, ...",
+                fix="leave it out, or choose an index that has it",
+            ) from error
