@@ -8,6 +8,7 @@ import hashlib
 import json
 import logging
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -89,6 +90,12 @@ def cache_dir(kind: str) -> Path:
         fix = "set TOOLSAVVY_CACHE to a folder that can be written"
         raise UserError(f"the cache folder can't be made ({error.strerror})", where=str(folder), fix=fix) from error
     return folder
+
+
+def responses_file(model: str) -> Path:
+    """File of the answers that a model on a server has given; the folder may not exist yet."""
+    short = re.sub(r"[^\w.-]+", "-", model)[:60]
+    return cache_root() / "responses" / f"{short}-{hashlib.sha256(model.encode()).hexdigest()[:8]}.jsonl"
 
 
 @contextlib.contextmanager

@@ -10,6 +10,8 @@ import os
 import shutil
 import socket
 import tempfile
+import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
+from toolsavvy import assets
 from toolsavvy.config import schema
 from toolsavvy.config.compose import Job, typed
 from toolsavvy.config.explain import unknown_key
@@ -32,6 +35,7 @@ SEVERAL = ("retriever", "suite")
 """Groups of which several options can be chosen, each under its own name."""
 _HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
 _HUB = ("huggingface.co", 443)
+_PORTS = {"http": 80, "https": 443}
 
 
 def preflight(job: Job) -> schema.Config:
@@ -54,6 +58,9 @@ def preflight(job: Job) -> schema.Config:
         _check_runs(config.runs)
     if "model" in used:
         check_model(config.model)
+    for group in sorted(used & {"catalog", "retriever", "suite", "llm"}):
+        for key, node in _targets(getattr(config, group), group):
+            check_chat(node, key)
     _check_trainer(config)
     _check_logger(config.logger)
     _check_outputs(config, job)
@@ -299,6 +306,35 @@ def check_model(model: schema.ModelConfig) -> None:
         raise UserError(f"'{model.id}' is not cached and the hub cannot be reached", where="model.id", fix=fix)
 
 
+def check_chat(node: Mapping[str, Any], where: str) -> None:
+    """Whoever answers prompts must be there; nodes of other targets are let pass.
+
+    A server that is down is accepted when answers of its model are kept: a run that asks nothing new needs no server.
+
+    Raises:
+        UserError: a local model as for `check_model`, or a server that takes no connection.
+    """
+    target = str(node["_target_"])
+    if target == "toolsavvy.models.chat.LocalChat":
+        model = node["model"]
+        check_model(model if isinstance(model, schema.ModelConfig) else schema.ModelConfig(**model))
+    if target != "toolsavvy.models.server.ServerChat":
+        return
+    url = urllib.parse.urlsplit(str(node.get("base_url", "http://127.0.0.1:8000/v1")))
+    try:
+        port = url.port or _PORTS[url.scheme]
+    except (ValueError, KeyError):
+        port = 0
+    if not port or not url.hostname:
+        expected = "http://HOST:PORT/v1 or https://HOST/v1"
+        raise UserError(f"{url.geturl()!r} is no address", where=f"{where}.base_url", expected=expected)
+    kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
+    behind_proxy = url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(url.hostname)
+    if not kept and not behind_proxy and not _connects(url.hostname, port, 3.0):
+        fix = "start the server, or correct llm.base_url, or use llm=local"
+        raise UserError("the server takes no connection", where=f"{where}.base_url={url.geturl()}", fix=fix)
+
+
 def _hub_cached(model: schema.ModelConfig) -> bool:
     """Whether the model's config is in the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
@@ -308,8 +344,11 @@ def _hub_cached(model: schema.ModelConfig) -> bool:
 
 def reachable(host: str, port: int, seconds: float = 3.0) -> bool:
     """Whether a connection can be opened; never when the user said offline."""
-    if os.environ.get("HF_HUB_OFFLINE") == "1":
-        return False
+    return os.environ.get("HF_HUB_OFFLINE") != "1" and _connects(host, port, seconds)
+
+
+def _connects(host: str, port: int, seconds: float) -> bool:
+    """Whether somebody listens."""
     try:
         with socket.create_connection((host, port), timeout=seconds):
             return True

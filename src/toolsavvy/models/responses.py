@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import re
 import threading
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -45,13 +44,11 @@ class ResponseStore:
     next writer starts a new line after it. What other processes add is seen by `refresh`.
 
     Args:
-        folder: where the file is.
-        model: name of the model.
+        path: of the file; its folder exists.
     """
 
-    def __init__(self, folder: Path, model: str) -> None:
-        short = re.sub(r"[^\w.-]+", "-", model)[:60]
-        self.path = folder / f"{short}-{hashlib.sha256(model.encode()).hexdigest()[:8]}.jsonl"
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self._lock, self._offset = threading.Lock(), 0
         self._answers: dict[str, Stored] = {}
 

@@ -95,7 +95,10 @@ class ServerChat:
 
     @cached_property
     def _store(self) -> ResponseStore | None:
-        return ResponseStore(assets.cache_dir("responses"), self.name) if self.cache else None
+        if not self.cache:
+            return None
+        assets.cache_dir("responses")
+        return ResponseStore(assets.responses_file(self.name))
 
     @cached_property
     def _client(self) -> Any:
