@@ -17,6 +17,8 @@ from toolsavvy.errors import UserError
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?![sv](?![a-z]))[a-z])")
 _SEPARATORS = re.compile(r"[\s_\-./&:]+")
 DEFAULT_DOCUMENT = "{name}. {group}. {description} Parameters: {parameters}"
+RAW_DOCUMENT = "{raw}"
+"""The description as it is, white space included: for sources whose protocol ranks their own text."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Tool:
         category: a coarser label than group.
         parameters: JSON Schema of the arguments.
         returns: JSON Schema of the result.
+        profile: what `catalog.expand` wrote about it, "" without.
     """
 
     id: str
@@ -40,6 +43,7 @@ class Tool:
     category: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     returns: Mapping[str, Any] = field(default_factory=dict)
+    profile: str = ""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,8 @@ class Query:
         instruction: TOOLRET's target-aware retrieval instruction, None where the source has none.
         subset: where it comes from ("short", "verbose", "G1_category", a ToolRet task, ...).
         tier: "easy", "medium", "hard" (ToolSense), or "".
+        negatives: ids of tools that the source calls wrong for it (TOOLRET-train), for training alone.
+        absent: gold tools that the catalog lacks: nobody can find them, and metrics count them as missed.
     """
 
     id: str
@@ -61,6 +67,13 @@ class Query:
     instruction: str | None = None
     subset: str = ""
     tier: str = ""
+    negatives: tuple[str, ...] = ()
+    absent: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def gold(self) -> dict[str, int]:
+        """Every gold tool, in the catalog or not: tool id -> grade."""
+        return {**self.relevant, **self.absent}
 
 
 @dataclass(frozen=True)
@@ -70,7 +83,8 @@ class Catalog:
     Args:
         name: shown in tables and W&B.
         tools: in a fixed order; positions are the indices of every `Ranking`.
-        document: template of the one text that all systems see (fields: name group category description parameters).
+        document: template of the one text that all systems see (fields: name group category description parameters
+            profile).
 
     Raises:
         UserError: two tools share an id.
@@ -106,7 +120,8 @@ class Catalog:
         """sha256 over every tool and the template: two runs compare only if it is equal."""
         digest = hashlib.sha256(self.document.encode())
         for tool in self.tools:
-            digest.update(json.dumps(tool.__dict__, sort_keys=True, ensure_ascii=False, default=dict).encode())
+            record = {k: v for k, v in tool.__dict__.items() if v or k != "profile"}  # none written: as ever
+            digest.update(json.dumps(record, sort_keys=True, ensure_ascii=False, default=dict).encode())
         return digest.hexdigest()
 
 
@@ -156,14 +171,18 @@ def parameter_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def render(tool: Tool, template: str = DEFAULT_DOCUMENT) -> str:
-    """Render a tool's document; an empty field takes the label before it along."""
+    """Render a tool's document; an empty field takes the label before it along, `{raw}` alone is taken verbatim."""
+    if template == RAW_DOCUMENT:
+        return tool.description
     names = ", ".join(split_words(p) for p in parameter_names(tool.parameters))
     fields = {
         "name": split_words(tool.name),
         "group": tool.group,
         "category": tool.category,
         "description": " ".join(tool.description.split()),
+        "raw": tool.description,
         "parameters": names,
+        "profile": tool.profile,
     }
     parts = []
     for label, name, _, _ in Formatter().parse(template):

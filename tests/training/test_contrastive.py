@@ -15,8 +15,10 @@ from toolsavvy.metrics import per_query
 from toolsavvy.retrieval.dense import Dense
 from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.ranking import Retriever
-from toolsavvy.training.contrastive import ContrastiveModule, DistinctTools, FineTuned
+from toolsavvy.training.contrastive import ContrastiveModule, Examples, Settings, Validation
+from toolsavvy.training.finetuned import FineTuned
 from toolsavvy.training.fitting import Hardware
+from toolsavvy.training.sampling import DistinctTools
 from world import toy_set
 
 DATA = toy_set(8)
@@ -28,12 +30,10 @@ def texts() -> tuple[list[str], list[str], list[list[int]]]:
     return queries, list(DATA.catalog.documents), relevant_indices(DATA.catalog, DATA.train)
 
 
-def module_of(golds: list[list[int]], temperature: float = 0.05, documents: list[str] | None = None) -> Any:
+def module_of(golds: list[list[int]], documents: list[str] | None = None, **settings: Any) -> Any:
     queries, ours, _ = texts()
-    return ContrastiveModule(
-        Encoder().model, queries[: len(golds)], documents or ours, golds, learning_rate=1e-3, steps=10,
-        temperature=temperature,
-    )  # fmt: skip
+    examples = Examples([(q,) for q in queries[: len(golds)]], documents or ours, golds)
+    return ContrastiveModule(Encoder().model, examples, Settings(**settings), steps=10)
 
 
 def zipf_pairs() -> list[tuple[int, int]]:
@@ -88,7 +88,7 @@ def test_the_loss_is_that_of_sentence_transformers(temperature: float) -> None:
 
     queries, documents, golds = texts()
     pairs = [(next(q for q, gold in enumerate(golds) if gold == [t]), t) for t in range(6)]
-    module = module_of(golds, temperature)
+    module = module_of(golds, temperature=temperature)
     ours = module.training_step(pairs, 0)
     oracle = MultipleNegativesRankingLoss(module.model, scale=1 / temperature)
     features = [
@@ -101,9 +101,9 @@ def test_the_loss_is_that_of_sentence_transformers(temperature: float) -> None:
 def by_hand(module: Any, pairs: list[tuple[int, int]], allowed: Iterable[Iterable[int]]) -> float:
     """InfoNCE over the columns that are allowed, in float64."""
     with torch.no_grad():
-        queries = module.embed([module.queries[q] for q, _ in pairs]).double()
-        tools = module.embed([module.documents[t] for _, t in pairs]).double()
-    logits = queries @ tools.T / module.temperature
+        queries = module.embed([module.examples.queries[q][0] for q, _ in pairs]).double()
+        tools = module.embed([module.examples.documents[t] for _, t in pairs]).double()
+    logits = queries @ tools.T / module.settings.temperature
     rows = [logits[i, list(columns)].logsumexp(0) - logits[i, i] for i, columns in enumerate(allowed)]
     return float(torch.stack(rows).mean())
 
@@ -187,7 +187,7 @@ def test_validation_recall_is_the_reported_one() -> None:
     module.model.eval()
     golds = relevant_indices(DATA.catalog, DATA.train)
     with torch.no_grad():
-        found = module._validate([q.text for q in DATA.train], golds)
+        found = module._validate(Validation([q.text for q in DATA.train], golds))
     assert found == pytest.approx(recall(Dense(Encoder()).fit(DATA.catalog), DATA.train), abs=1e-6)
 
 

@@ -17,19 +17,20 @@ from toolsavvy.catalogs.audit import render_audit
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
+from toolsavvy.methods.sets import load_set
 from toolsavvy.report import console, result_table
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.suites.catalog_test import CatalogTest
 from toolsavvy.suites.table import Outcome
 from toolsavvy.tracking import Run
-from toolsavvy.training.contrastive import FineTuned
+from toolsavvy.training.finetuned import FineTuned
 from toolsavvy.training.fitting import Hardware
 
 
 def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
     """Load the catalog and its queries, print and store the audit."""
     with run.stage("load catalog"):
-        data: RetrievalSet = build(cfg.catalog)
+        data = load_set(cfg, folder=run.dir if run.is_writer else None)
     _refuse_changed(run.checkpoints / "catalog.sha256", data)
     run.note(catalog_fingerprint=data.catalog.fingerprint, audit=dict(data.audit))
     counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
@@ -69,8 +70,8 @@ def _fingerprint(data: RetrievalSet) -> str:
 
 
 def load_suites(cfg: Config) -> list[CatalogTest]:
-    """The suites that the config names."""
-    return [build(node) for node in cfg.suite.values()]
+    """The suites that the config names, but for those that come after all others."""
+    return [suite for suite in map(build, cfg.suite.values()) if not getattr(suite, "after", False)]
 
 
 def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:

@@ -1,78 +1,107 @@
-"""Make an encoder tool-savvy: in-batch contrastive training on (query, tool) pairs (TOOLRET section 5)."""
+"""Make an encoder tool-savvy: contrastive training on (query, tool) pairs with hard negatives (TOOLRET section 5)."""
 
 from __future__ import annotations
 
-import copy
-import random
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any, Self
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
+import numpy as np
 import pytorch_lightning as pl
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Sampler
 
-from toolsavvy.catalog import Catalog, Query, relevant_indices
-from toolsavvy.errors import UserError
-from toolsavvy.retrieval.dense import Dense
-from toolsavvy.retrieval.encoders import Encoder
-from toolsavvy.retrieval.ranking import Ranking
-from toolsavvy.training.fitting import Hardware, fit
+from toolsavvy.training.losses import Contrast, info_nce, process, replayed_loss
+from toolsavvy.training.negatives import Pools, Twins
+from toolsavvy.training.sampling import Pair
+from toolsavvy.training.schedule import linear
 from toolsavvy.training.validation import full_recall
 
-Pair = tuple[int, int]
-"""(index of a training query, index of one of its gold tools)."""
 
-
-class DistinctTools(Sampler[list[int]]):
-    """Seeded batches in which no tool stands twice: a repeated positive would be its twin's false negative.
-
-    Pairs are dealt out like cards, tool by tool, so that batches are filled evenly and every epoch has as many of them
-    (Lightning asks for the number once): ceil(pairs / batch size), or more where a tool has more pairs than that.
+@dataclass(frozen=True)
+class Settings:
+    """How an encoder is trained.
 
     Args:
-        pairs: (query, tool) pairs.
-        batch_size: pairs a batch at most.
-        seed: of the order; every epoch has its own.
+        learning_rate: peak of a linear schedule.
+        epochs: passes over the (query, tool) pairs.
+        warmup: share of the steps during which the rate rises.
+        weight_decay: AdamW's.
+        batch_size: pairs a batch, over all processes.
+        temperature: cosines are divided by it.
+        symmetric: also find the query, given the tool.
+        negatives: hard negatives that each pair draws from its pool.
+        chunk: texts embedded together.
+        cached: keep no graph over chunks: memory is that of one chunk, the price one more forward pass.
+        max_length: tokens per text while training.
+        seed: of order, draws and dropout.
     """
 
-    def __init__(self, pairs: Sequence[Pair], batch_size: int, seed: int) -> None:
-        self.pairs, self.batch_size, self.seed, self.epoch = list(pairs), batch_size, seed, 0
-        most = max(Counter(tool for _, tool in self.pairs).values(), default=0)
-        self.batches = max(-(-len(self.pairs) // batch_size), most)
+    learning_rate: float = 5e-5
+    epochs: int = 5
+    warmup: float = 0.1
+    weight_decay: float = 0.01
+    batch_size: int = 32
+    temperature: float = 0.05
+    symmetric: bool = False
+    negatives: int = 0
+    chunk: int = 64
+    cached: bool = False
+    max_length: int = 128
+    seed: int = 0
 
-    def __len__(self) -> int:
-        """Batches of every epoch."""
-        return self.batches
 
-    def __iter__(self) -> Iterator[list[int]]:
-        """Draw the next epoch."""
-        rng = random.Random(f"{self.seed}/{self.epoch}")
-        self.epoch += 1
-        places: dict[int, list[int]] = {}
-        for i in rng.sample(range(len(self.pairs)), k=len(self.pairs)):
-            places.setdefault(self.pairs[i][1], []).append(i)
-        dealt = [i for tool in places.values() for i in tool]
-        batches = [dealt[start :: self.batches] for start in range(self.batches)]
-        rng.shuffle(batches)
-        return iter(batches)
+@dataclass(frozen=True)
+class Examples:
+    """What an encoder is trained on.
+
+    Args:
+        queries: text of every training query; several wordings (without and with its instruction) take turns by epoch.
+        documents: text of every tool.
+        golds: gold tools of every training query.
+        pools: hard negatives; None for in-batch negatives alone.
+        twins: tools that are no negatives for one another's queries; None compares documents.
+    """
+
+    queries: Sequence[tuple[str, ...]]
+    documents: Sequence[str]
+    golds: Sequence[Sequence[int]]
+    pools: Pools | None = None
+    twins: Twins | None = None
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """One pair for every gold tool of every query."""
+        return [(q, t) for q, tools in enumerate(self.golds) for t in tools]
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What chooses the epoch.
+
+    Args:
+        queries: texts.
+        golds: gold tools of every query.
+        tools: the tools that are ranked, golds among them; None ranks all.
+    """
+
+    queries: Sequence[str]
+    golds: Sequence[Sequence[int]]
+    tools: Sequence[int] | None = None
 
 
 class ContrastiveModule(pl.LightningModule):
-    """InfoNCE over in-batch tools; no gold of a query is ever among its negatives.
+    """InfoNCE over in-batch and hard negatives; no gold of a query is ever among its negatives.
 
     Args:
         model: a sentence-transformers model.
-        queries: text of every training query.
-        documents: text of every tool.
-        golds: gold tools of every training query.
-        learning_rate: peak of a linear schedule.
+        examples: what it is trained on.
+        settings: how.
         steps: optimizer steps of the whole training.
-        temperature: of the softmax over cosines.
-        warmup: share of `steps` during which the rate rises.
-        validation: (query texts, gold tools) for torchmetrics' recall@1 at the end of each epoch; None skips it.
+        validation: ranked at the end of each epoch, the best epoch's weights are kept; None keeps the last.
+        watch: told every point of the learning curves as it comes.
 
     Raises:
         FloatingPointError: the loss is not finite; names the step and the pairs.
@@ -81,52 +110,81 @@ class ContrastiveModule(pl.LightningModule):
     def __init__(
         self,
         model: Any,
-        queries: Sequence[str],
-        documents: Sequence[str],
-        golds: Sequence[Sequence[int]],
+        examples: Examples,
+        settings: Settings,
         *,
-        learning_rate: float,
         steps: int,
-        temperature: float = 0.05,
-        warmup: float = 0.1,
-        validation: tuple[Sequence[str], Sequence[Sequence[int]]] | None = None,
+        validation: Validation | None = None,
+        watch: Callable[[dict[str, float]], None] | None = None,
     ) -> None:
         super().__init__()
-        self.model = model
-        self.queries, self.documents, self.golds = list(queries), list(documents), [set(g) for g in golds]
-        self.learning_rate, self.steps, self.temperature, self.warmup = learning_rate, steps, temperature, warmup
-        self.validation = validation
+        self.model, self.examples, self.settings, self.steps = model, examples, settings, steps
+        self.validation, self.watch = validation, watch
+        self.twins = examples.twins or Twins(examples.documents)
         self.best: tuple[float, dict[str, Tensor]] | None = None
         self.history: list[dict[str, float]] = []
 
     def embed(self, texts: Sequence[str]) -> Tensor:
-        """Unit vectors [text, dimension], with gradients."""
+        """Unit vectors [text, dimension], with gradients where they are recorded."""
         features = self.model.preprocess(list(texts))
         features = {k: v.to(self.device) if isinstance(v, Tensor) else v for k, v in features.items()}
         return torch.nn.functional.normalize(self.model(features)["sentence_embedding"].float(), dim=-1)
 
+    def on_train_epoch_start(self) -> None:
+        """Dropout of an epoch depends on the epoch alone: a training that is continued draws what it would have."""
+        torch.manual_seed(1_000_003 * self.settings.seed + self.current_epoch)
+
     def training_step(self, pairs: list[Pair], index: int) -> Tensor:
-        """InfoNCE loss of one batch of pairs."""
-        queries = self.embed([self.queries[q] for q, _ in pairs])
-        tools = self.embed([self.documents[t] for _, t in pairs])
-        logits = queries @ tools.T / self.temperature
-        logits = logits.masked_fill(self._false_negatives(pairs).to(logits.device), -torch.inf)
-        loss = torch.nn.functional.cross_entropy(logits, torch.arange(len(pairs), device=logits.device))
+        """InfoNCE loss of one (global) batch of pairs."""
+        queries, tools, contrast = self.assemble(pairs)
+        texts = [*self._query_texts(queries), *(self.examples.documents[t] for t in tools)]
+        chunks = _by_length(texts, self.settings.chunk)
+
+        def loss_of(vectors: Tensor) -> Tensor:
+            parts = vectors[: len(queries)], vectors[len(queries) :]
+            return info_nce(*parts, contrast, self.settings.temperature, self.settings.symmetric)
+
+        if self.settings.cached or process()[1] > 1:
+            trained = [p for p in self.model.parameters() if p.requires_grad]
+            loss = replayed_loss(self.embed, texts, chunks, loss_of, trained)
+        else:
+            vectors = torch.cat([self.embed([texts[i] for i in chunk]) for chunk in chunks])
+            place = torch.tensor([i for chunk in chunks for i in chunk], device=vectors.device).argsort()
+            loss = loss_of(vectors[place])
         if not torch.isfinite(loss):
             raise FloatingPointError(f"loss is {loss.item()} at step {self.global_step}, pairs {pairs}")
-        self.history.append({"step": self.global_step, "loss": float(loss.detach())})
+        self._point(loss=float(loss.detach()))
         return loss
 
-    def _false_negatives(self, pairs: list[Pair]) -> Tensor:
-        """Bool [pair, pair]: column's tool is another gold of the row's query, or has the same document as its gold."""
-        mask = [
-            [
-                i != j and (t in self.golds[q] or self.documents[t] == self.documents[own])
-                for j, (_, t) in enumerate(pairs)
-            ]
-            for i, (q, own) in enumerate(pairs)
-        ]
-        return torch.tensor(mask)
+    def assemble(self, pairs: Sequence[Pair]) -> tuple[list[int], list[int], Contrast]:
+        """The distinct queries and tools of a batch, its hard negatives among them, and who is compared with whom."""
+        own = [t for _, t in pairs]
+        queries = list(dict.fromkeys(q for q, _ in pairs))
+        tools = list(dict.fromkeys([*own, *(t for pair in pairs for t in self._negatives(pair))]))
+        column, row = {t: i for i, t in enumerate(tools)}, {q: i for i, q in enumerate(queries)}
+        golds = np.array([column[t] for t in own])
+        excluded = self.twins.matrix(own, tools)
+        for i, (q, _) in enumerate(pairs):
+            excluded[i] |= np.isin(tools, list(self.examples.golds[q]))
+        excluded[np.arange(len(pairs)), golds] = False
+        rows = torch.tensor([row[q] for q, _ in pairs])
+        parts = (rows, torch.from_numpy(golds), torch.from_numpy(excluded))
+        return queries, tools, Contrast(*(part.to(self.device) for part in parts))
+
+    def _negatives(self, pair: Pair) -> tuple[int, ...]:
+        pools, n = self.examples.pools, self.settings.negatives
+        if pools is None or not n:
+            return ()
+        return pools.draw(pair[0], n, f"{self.settings.seed}/{self._epoch}/{pair[0]}/{pair[1]}")
+
+    def _query_texts(self, queries: Sequence[int]) -> list[str]:
+        """One wording of each query: the wordings take turns."""
+        wordings = [self.examples.queries[q] for q in queries]
+        return [texts[(q + self._epoch) % len(texts)] for q, texts in zip(queries, wordings, strict=True)]
+
+    @property
+    def _epoch(self) -> int:
+        return self.current_epoch if self._trainer is not None else 0
 
     @torch.no_grad()
     def on_train_epoch_end(self) -> None:
@@ -134,31 +192,51 @@ class ContrastiveModule(pl.LightningModule):
         if self.validation is None:
             return
         self.model.eval()
-        recall = self._validate(*self.validation)
+        recall = self._validate(self.validation)
         self.model.train()
-        self.history.append({"step": self.global_step, "epoch": self.current_epoch, "recall@1": recall})
+        self._point(**{"epoch": self.current_epoch, "recall@1": recall})
         if self.best is None or recall > self.best[0]:
             self.best = (recall, {k: v.detach().clone() for k, v in self.model.state_dict().items()})
 
-    def _validate(self, texts: Sequence[str], golds: Sequence[Sequence[int]]) -> float:
-        order = sorted(range(len(self.documents)), key=lambda i: len(self.documents[i]))  # little padding
+    def _validate(self, validation: Validation) -> float:
+        tools = range(len(self.examples.documents)) if validation.tools is None else validation.tools
+        place = {t: i for i, t in enumerate(tools)}
+        texts = [*validation.queries, *(self.examples.documents[t] for t in place)]
+        chunks = _by_length(texts, self.settings.chunk)
         attached = self._trainer is not None
         with self.trainer.precision_plugin.forward_context() if attached else nullcontext():
-            parts = [self.embed([self.documents[i] for i in order[j : j + 32]]) for j in range(0, len(order), 32)]
-            queries = self.embed(texts)
-        documents = torch.empty(len(order), parts[0].shape[1])
-        documents[order] = torch.cat(parts).cpu()
-        scores = queries.cpu() @ documents.T
-        return full_recall(scores, golds)
+            parts = [self.embed([texts[i] for i in chunk]).cpu() for chunk in chunks]
+        vectors = torch.empty(len(texts), parts[0].shape[1])
+        vectors[[i for chunk in chunks for i in chunk]] = torch.cat(parts)
+        scores = vectors[: len(validation.queries)] @ vectors[len(validation.queries) :].T
+        return full_recall(scores, [[place[t] for t in golds] for golds in validation.golds])
+
+    def _point(self, **values: float) -> None:
+        self.history.append({"step": self.global_step, **values})
+        if self.watch is not None:
+            self.watch(self.history[-1])
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """The best weights and the learning curves go along with the rest."""
+        checkpoint["best"], checkpoint["history"] = self.best, self.history
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        """Take them up again."""
+        self.best, self.history = checkpoint["best"], checkpoint["history"]
 
     def configure_optimizers(self) -> Any:
-        """AdamW with warm-up and linear decay."""
-        optimizer = torch.optim.AdamW(self.model.parameters(), lr=self.learning_rate, weight_decay=0.01)
-        warm = max(1, round(self.warmup * self.steps))
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda s: min((s + 1) / warm, max(0.0, (self.steps - s) / max(1, self.steps - warm)))
-        )
+        """AdamW over what trains, with warm-up and linear decay."""
+        trained = [p for p in self.model.parameters() if p.requires_grad]
+        s = self.settings
+        optimizer = torch.optim.AdamW(trained, lr=s.learning_rate, weight_decay=s.weight_decay)
+        schedule = linear(optimizer, self.steps, s.warmup)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+
+def _by_length(texts: Sequence[str], size: int) -> list[list[int]]:
+    """Positions in chunks of similar length: little padding."""
+    order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 @contextmanager
@@ -173,83 +251,3 @@ def eager_attention(model: Any) -> Iterator[None]:
     finally:
         for part, name in zip(parts, before, strict=True):
             part.set_attn_implementation(name)
-
-
-class FineTuned:
-    """The fair rival: an encoder fine-tuned on the same training queries, then searched like any other.
-
-    Args:
-        encoder: where training starts; it is left as it was.
-        epochs: passes over the (query, tool) pairs.
-        learning_rate: peak.
-        batch_size: pairs a batch.
-        temperature: of the softmax over cosines.
-        max_length: tokens per text while training.
-        seed: of the order and of dropout.
-
-    Attributes:
-        validation: queries that choose the epoch; the last one is kept where there are none.
-        hardware: where it trains.
-
-    Raises:
-        UserError: (on fit) there are no training queries.
-    """
-
-    def __init__(
-        self,
-        encoder: Encoder,
-        epochs: int = 5,
-        learning_rate: float = 1e-4,
-        batch_size: int = 32,
-        temperature: float = 0.05,
-        max_length: int = 128,
-        seed: int = 0,
-    ) -> None:
-        self.encoder, self.epochs, self.learning_rate, self.batch_size = encoder, epochs, learning_rate, batch_size
-        self.temperature, self.max_length, self.seed = temperature, max_length, seed
-        self.validation: tuple[Query, ...] = ()
-        self.hardware = Hardware()
-        self.history: list[dict[str, float]] = []
-        self._dense: Dense | None = None
-
-    def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
-        """Train on the queries, then embed the catalog."""
-        if not train:
-            raise UserError(
-                "fine-tuning needs training queries", where=f"catalog {catalog.name}, split 'train'",
-                expected="at least one training query",
-                fix="leave out retriever=finetuned, or choose a catalog with a train split",
-            )  # fmt: skip
-        model = copy.deepcopy(self.encoder.model)
-        limit, model.max_seq_length = model.max_seq_length, self.max_length
-        with eager_attention(model):
-            self._train(model, catalog, train)
-        model.max_seq_length = limit
-        self._dense = Dense(self.encoder.with_model(model)).fit(catalog)
-        return self
-
-    def _train(self, model: Any, catalog: Catalog, train: Sequence[Query]) -> None:
-        golds = relevant_indices(catalog, train)
-        pairs = [(q, t) for q, tools in enumerate(golds) for t in tools]
-        sampler = DistinctTools(pairs, self.batch_size, self.seed)
-        validation = None
-        if self.validation:
-            texts = [self.encoder.query_text(q) for q in self.validation]
-            validation = (texts, relevant_indices(catalog, self.validation))
-        documents = [self.encoder.document_template.format(document=d) for d in catalog.documents]
-        module = ContrastiveModule(
-            model, [self.encoder.query_text(q) for q in train], documents, golds, learning_rate=self.learning_rate,
-            steps=self.epochs * len(sampler), temperature=self.temperature, validation=validation,
-        )  # fmt: skip
-        items: Any = pairs  # a list is a map-style dataset
-        loader = DataLoader(items, batch_sampler=sampler, collate_fn=list)
-        fit(module, loader, epochs=self.epochs, seed=self.seed, hardware=self.hardware)
-        if module.best is not None:
-            model.load_state_dict(module.best[1])
-        self.history = module.history
-
-    def search(self, queries: Sequence[Query], k: int) -> Ranking:
-        """Rank with the fine-tuned encoder."""
-        if self._dense is None:
-            raise RuntimeError("fit before searching")
-        return self._dense.search(queries, k)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytorch_lightning as pl
@@ -15,6 +17,8 @@ import torch
 from torch.utils.data import DataLoader
 
 from toolsavvy.models.loading import resolve_precision
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ def fit(
     seed: int,
     hardware: Hardware | None = None,
     accumulate: int = 1,
+    checkpoint: Path | None = None,
 ) -> None:
     """Train a module for some epochs; it is left ready for inference.
 
@@ -59,6 +64,7 @@ def fit(
         seed: of dropout and everything else that is drawn while training.
         hardware: see `Hardware`.
         accumulate: batches that one optimizer step is made of.
+        checkpoint: file that every epoch is kept in; where it is there already, training goes on from it.
     """
     hardware = hardware or Hardware()
     if hardware.threads:
@@ -69,14 +75,46 @@ def fit(
         trainer = pl.Trainer(
             accelerator=hardware.accelerator, devices=hardware.devices, strategy=hardware.strategy,
             precision=hardware.lightning_precision, max_epochs=epochs, gradient_clip_val=1.0,
-            accumulate_grad_batches=accumulate, logger=False,
-            enable_checkpointing=False, enable_model_summary=False, enable_progress_bar=sys.stderr.isatty(),
+            accumulate_grad_batches=accumulate, logger=False, use_distributed_sampler=False,
+            enable_checkpointing=checkpoint is not None, callbacks=_every_epoch(checkpoint),
+            enable_model_summary=False, enable_progress_bar=sys.stderr.isatty(),
         )  # fmt: skip
+        before = _resumable(checkpoint)
         if isinstance(data, DataLoader):
-            trainer.fit(module, train_dataloaders=data)
+            trainer.fit(module, train_dataloaders=data, ckpt_path=before, weights_only=True)
         else:
-            trainer.fit(module, datamodule=data)
+            trainer.fit(module, datamodule=data, ckpt_path=before, weights_only=True)
     module.eval()
+
+
+def _every_epoch(checkpoint: Path | None) -> list[Any]:
+    """Keep the state after each epoch in one file."""
+    if checkpoint is None:
+        return []
+    from pytorch_lightning.callbacks import ModelCheckpoint
+
+    return [
+        ModelCheckpoint(
+            dirpath=checkpoint.parent,
+            filename=checkpoint.stem,
+            save_on_train_epoch_end=True,
+            every_n_epochs=1,
+            enable_version_counter=False,
+        )
+    ]
+
+
+def _resumable(checkpoint: Path | None) -> Path | None:
+    """A checkpoint that can be read; a torn one (killed while it was written) is dropped, and training starts anew."""
+    if checkpoint is None or not checkpoint.is_file():
+        return None
+    try:
+        torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
+        log.warning("%s is damaged: training starts anew", checkpoint.name)
+        checkpoint.unlink()
+        return None
+    return checkpoint
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from toolsavvy.models import forward
 from toolsavvy.models.tuning import snapshot
 from toolsavvy.models.virtual import ToolModel
 from toolsavvy.training.rows import Row
+from toolsavvy.training.schedule import linear
 
 MEGABATCH = 16
 """Batches drawn together and sorted by length: little padding, nearly random order."""
@@ -269,8 +270,5 @@ class CausalSFT(pl.LightningModule):
         """AdamW with a short warm-up and a linear decay to zero."""
         parameters = [p for p in self.model.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(parameters, lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True)
-        warm = max(1, round(self.warmup * self.steps))
-        schedule = torch.optim.lr_scheduler.LambdaLR(
-            optimizer, lambda s: min((s + 1) / warm, max(0.0, (self.steps - s) / max(1, self.steps - warm)))
-        )
+        schedule = linear(optimizer, self.steps, self.warmup)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -23,11 +23,10 @@ def full_recall(scores: Tensor, golds: Sequence[Sequence[int]], k: int = 1) -> f
         golds: gold tools of every query.
         k: cut-off.
     """
-    order = scores.detach().cpu().argsort(dim=1, descending=True, stable=True)
-    target = torch.zeros(scores.shape, dtype=torch.bool)
-    for row, gold in enumerate(golds):
-        target[row, list(gold)] = True
-    return _recall(target.gather(1, order).tolist(), k)
+    order = scores.detach().cpu().argsort(dim=1, descending=True, stable=True)[:, :k].tolist()
+    # The rows below rank k matter only through the golds among them.
+    ranked = [[tool in gold for tool in tools] for tools, gold in zip(order, map(set, golds), strict=True)]
+    return _recall([[*hits, *[True] * (len(set(g)) - sum(hits))] for hits, g in zip(ranked, golds, strict=True)], k)
 
 
 def recall_of(ranking: Ranking, golds: Sequence[Sequence[int]], k: int = 1) -> float:

@@ -1,0 +1,166 @@
+"""From an encoder to a fine-tuned copy of it, and that as a retriever."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from torch.utils.data import DataLoader
+
+from toolsavvy.catalog import Catalog, Query, relevant_indices
+from toolsavvy.errors import UserError
+from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.encoders import Encoder
+from toolsavvy.retrieval.ranking import Ranking
+from toolsavvy.training.contrastive import ContrastiveModule, Examples, Settings, Validation, eager_attention
+from toolsavvy.training.fitting import Hardware, fit
+from toolsavvy.training.sampling import DistinctTools
+
+
+@dataclass(frozen=True)
+class LoRA:
+    """Adapters that are trained in place of the weights, and merged into them afterwards.
+
+    Args:
+        rank: of the adapters.
+        alpha: their scale is alpha / rank.
+        dropout: on their input.
+        targets: `all-linear` or module names.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.0
+    targets: str | list[str] = "all-linear"
+
+
+def tune(
+    encoder: Encoder,
+    examples: Examples,
+    settings: Settings,
+    *,
+    lora: LoRA | None = None,
+    validation: Validation | None = None,
+    hardware: Hardware | None = None,
+    checkpoint: Path | None = None,
+    watch: Callable[[dict[str, float]], None] | None = None,
+) -> tuple[Any, list[dict[str, float]]]:
+    """Train a copy of an encoder's model.
+
+    Args:
+        encoder: where training starts; it is left as it was.
+        examples: what it is trained on.
+        settings: how.
+        lora: None trains every weight.
+        validation: chooses the epoch; None keeps the last.
+        hardware: where it trains.
+        checkpoint: file that every epoch is kept in and a training that was cut off goes on from.
+        watch: told every point of the learning curves as it comes.
+
+    Returns:
+        The SentenceTransformer, ready for inference, and its learning curves.
+    """
+    model = copy.deepcopy(encoder.model)
+    limit, model.max_seq_length = model.max_seq_length, settings.max_length
+    wrapped = _with_adapters(model, lora) if lora else None
+    sampler = DistinctTools(examples.pairs, settings.batch_size, settings.seed)
+    steps = settings.epochs * len(sampler)
+    module = ContrastiveModule(model, examples, settings, steps=steps, validation=validation, watch=watch)
+    items: Any = examples.pairs  # a list is a map-style dataset
+    loader = DataLoader(items, batch_sampler=sampler, collate_fn=list)
+    with eager_attention(model):
+        fit(
+            module, loader, epochs=settings.epochs, seed=settings.seed, hardware=hardware, checkpoint=checkpoint
+        )  # fmt: skip
+    if module.best is not None:
+        model.load_state_dict(module.best[1])
+    if wrapped is not None:
+        model[0].model = wrapped.merge_and_unload()
+    model.max_seq_length = limit
+    return model.eval(), module.history
+
+
+def _with_adapters(model: Any, lora: LoRA) -> Any:
+    """Put adapters into the transformer; all else is frozen."""
+    from peft import LoraConfig, get_peft_model
+
+    config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=lora.targets)  # type: ignore[arg-type]
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    model[0].model = get_peft_model(model[0].model, config)
+    return model[0].model
+
+
+class FineTuned:
+    """The fair rival: an encoder fine-tuned on the same training queries, then searched like any other.
+
+    Args:
+        encoder: where training starts; it is left as it was.
+        epochs: passes over the (query, tool) pairs.
+        learning_rate: peak.
+        batch_size: pairs a batch.
+        temperature: of the softmax over cosines.
+        max_length: tokens per text while training.
+        seed: of the order and of dropout.
+
+    Attributes:
+        validation: queries that choose the epoch; the last one is kept where there are none.
+        hardware: where it trains.
+
+    Raises:
+        UserError: (on fit) there are no training queries.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        epochs: int = 5,
+        learning_rate: float = 1e-4,
+        batch_size: int = 32,
+        temperature: float = 0.05,
+        max_length: int = 128,
+        seed: int = 0,
+    ) -> None:
+        self.encoder = encoder
+        self.settings = Settings(
+            learning_rate=learning_rate, epochs=epochs, batch_size=batch_size, temperature=temperature,
+            max_length=max_length, seed=seed,
+        )  # fmt: skip
+        self.validation: tuple[Query, ...] = ()
+        self.hardware = Hardware()
+        self.history: list[dict[str, float]] = []
+        self._dense: Dense | None = None
+
+    def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
+        """Train on the queries, then embed the catalog."""
+        if not train:
+            raise UserError(
+                "fine-tuning needs training queries", where=f"catalog {catalog.name}, split 'train'",
+                expected="at least one training query",
+                fix="leave out retriever=finetuned, or choose a catalog with a train split",
+            )  # fmt: skip
+        queries = [(self.encoder.query_text(q),) for q in train]
+        examples = Examples(queries, document_texts(self.encoder, catalog), relevant_indices(catalog, train))
+        validation = None
+        if self.validation:
+            texts = [self.encoder.query_text(q) for q in self.validation]
+            validation = Validation(texts, relevant_indices(catalog, self.validation))
+        model, self.history = tune(
+            self.encoder, examples, self.settings, validation=validation, hardware=self.hardware
+        )  # fmt: skip
+        self._dense = Dense(self.encoder.with_model(model)).fit(catalog)
+        return self
+
+    def search(self, queries: Sequence[Query], k: int) -> Ranking:
+        """Rank with the fine-tuned encoder."""
+        if self._dense is None:
+            raise RuntimeError("fit before searching")
+        return self._dense.search(queries, k)
+
+
+def document_texts(encoder: Encoder, catalog: Catalog) -> list[str]:
+    """Every tool's document as the encoder reads it."""
+    return [encoder.document_template.format(document=document) for document in catalog.documents]
