@@ -66,8 +66,13 @@ class GoldMatrix:
 
     @classmethod
     def from_queries(cls, catalog: Catalog, queries: Sequence[Query]) -> GoldMatrix:
-        """Look the gold ids of queries up in their catalog."""
-        return cls.of([{catalog.index[tool]: grade for tool, grade in q.relevant.items()} for q in queries])
+        """Look the gold ids of queries up in their catalog; absent ones get positions beyond it, which nobody ranks."""
+        beyond: dict[str, int] = {}
+        for query in queries:
+            for tool in query.absent:
+                beyond.setdefault(tool, len(catalog) + len(beyond))
+        places = {**beyond, **catalog.index} if beyond else catalog.index
+        return cls.of([{places[tool]: grade for tool, grade in q.gold.items()} for q in queries])
 
 
 @dataclass(frozen=True)

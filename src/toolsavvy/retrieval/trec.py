@@ -53,7 +53,7 @@ def write_qrels(path: Path | str, splits: Mapping[str, Sequence[Query]]) -> None
     with atomic_write(path, text=True) as file:
         for split, queries in splits.items():
             for key, query in zip(keys[split], queries, strict=True):
-                file.writelines(f"{key} 0 {encode(tool)} {grade}\n" for tool, grade in query.relevant.items())
+                file.writelines(f"{key} 0 {encode(tool)} {grade}\n" for tool, grade in query.gold.items())
 
 
 def write_run(

@@ -112,6 +112,10 @@ class CatalogTest:
         """How deep every system must rank at least."""
         return self.cutoffs(catalog)[-1]
 
+    def slices(self, split: str, queries: Sequence[Query], catalog: Catalog) -> dict[str, np.ndarray]:
+        """Slice name -> positions of its queries, of one split."""
+        return slices_of(split, queries, catalog)
+
     def run(self, data: RetrievalSet, systems: Systems) -> Outcome:
         """Score rankings of every test split; one depth for all systems.
 
@@ -133,7 +137,7 @@ class CatalogTest:
     def _table(self, data: RetrievalSet, split: str, queries: Sequence[Query], systems: Systems) -> Table:
         """Per-query values of every system on one split."""
         gold = GoldMatrix.from_queries(data.catalog, queries)
-        slices = slices_of(split, queries, data.catalog)
+        slices = self.slices(split, queries, data.catalog)
         columns: list[Column] = []
         ratios: list[Ratio] = []
         for system, modes in systems.items():
@@ -150,7 +154,7 @@ class CatalogTest:
         subsets = {query.subset for query in queries if query.subset}
         main = split in (data.headline or data.test_splits)
         headline = (split, *(f"{split}/{subset}" for subset in sorted(subsets))) if main else ()
-        clusters = [min(query.relevant) for query in queries]
+        clusters = [min(query.gold) for query in queries]
         return Table(self.name, clusters, slices, columns, ratios, headline, self.compared)
 
     def _columns(self, system: str, mode: str, ranking: Ranking, gold: GoldMatrix, k: int) -> list[Column]:
@@ -185,7 +189,7 @@ class CatalogTest:
         """The first ranks of one query, without padding."""
         kept = [(i, s) for i, s in zip(indices, scores, strict=True) if i != NO_TOOL or np.isfinite(s)]
         tools = tuple(None if i == NO_TOOL else catalog.tools[i].id for i, _ in kept)
-        gold = tuple(sorted(query.relevant))
+        gold = tuple(sorted(query.gold))
         asked = (self.name, system, split, query.subset, query.tier, query.id, query.text)
         return Prediction(*asked, gold, tools, tuple(s for _, s in kept))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -52,12 +53,23 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Everything a suite found."""
+    """Everything a suite found.
+
+    Args:
+        suite: its name.
+        results: every number.
+        comparisons: paired tests.
+        predictions: system -> records.
+        shown: slices of the main table; () are the headline splits.
+        columns: (metric, k) of the main table; () are the usual ones.
+    """
 
     suite: str
     results: tuple[Result, ...]
     comparisons: tuple[Comparison, ...] = ()
     predictions: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    shown: tuple[str, ...] = ()
+    columns: tuple[tuple[str, int], ...] = ()
 
 
 class Suite(Protocol):
@@ -106,8 +118,10 @@ class Table:
         slices: name -> int positions of its items.
         columns: one per system, metric and k.
         ratios: metrics over pairs of columns.
-        headline: slices with paired tests.
+        headline: slices with paired tests, averages among them.
         compared: metrics with paired tests.
+        strata: name -> int positions of items that are resampled among themselves (tasks).
+        averages: slice of its own -> weight of each stratum's mean in it; weights sum to 1.
     """
 
     suite: str
@@ -117,9 +131,11 @@ class Table:
     ratios: Sequence[Ratio] = ()
     headline: Sequence[str] = ()
     compared: Sequence[str] = ()
+    strata: Mapping[str, np.ndarray] = field(default_factory=dict)
+    averages: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     def evaluate(self, resamples: int = 2000, seed: int = 0) -> tuple[list[Result], list[Comparison]]:
-        """Means with intervals in every slice, and paired tests in the headline slices."""
+        """Means with intervals in every slice and average, and paired tests in those of the headline."""
         results: list[Result] = []
         comparisons: list[Comparison] = []
         matrix = np.stack([column.values for column in self.columns], axis=1)
@@ -133,6 +149,29 @@ class Table:
             results += self._rows(name, values, means, replicates, part.units)
             if name in self.headline:
                 comparisons += self._tests(name, values, means, replicates, part)
+        averaged = self._averages(matrix, labels, resamples, seed) if self.averages else ([], [])
+        return results + averaged[0], comparisons + averaged[1]
+
+    def _averages(
+        self, matrix: np.ndarray, labels: np.ndarray, resamples: int, seed: int
+    ) -> tuple[list[Result], list[Comparison]]:
+        """Weighted means of strata's means; every stratum is resampled by itself, in a stream of its own."""
+        results: list[Result] = []
+        comparisons: list[Comparison] = []
+        parts = {s: Resamples.of(labels[items], resamples, _seed_of(s, seed)) for s, items in self.strata.items()}
+        means = {s: _means(matrix[items]) for s, items in self.strata.items()}
+        replicates = {s: parts[s].means(matrix[items]) for s, items in self.strata.items()}
+        for name, weights in self.averages.items():
+            mean = sum((w * means[s] for s, w in weights.items()), np.zeros(matrix.shape[1]))
+            drawn = sum((w * replicates[s] for s, w in weights.items()), np.zeros((resamples, matrix.shape[1])))
+            if max(parts[s].units for s in weights) < 2:  # nothing was resampled
+                drawn = np.full_like(drawn, np.nan)
+            values = np.concatenate([_shares(matrix[self.strata[s]], w) for s, w in weights.items()])
+            units = [(s, label) for s in weights for label in labels[self.strata[s]].tolist()]
+            whole = Resamples.of(units, resamples, seed)
+            results += self._rows(name, values, mean, drawn, whole.units)
+            if name in self.headline:
+                comparisons += self._tests(name, values, mean, drawn, whole)
         return results, comparisons
 
     def _rows(
@@ -201,6 +240,16 @@ def _means(values: np.ndarray) -> np.ndarray:
     """Means over the defined values of each column; NaN where there are none."""
     counts = (~np.isnan(values)).sum(axis=0)
     return np.divide(np.nansum(values, axis=0), counts, out=np.full(len(counts), np.nan), where=counts > 0)
+
+
+def _shares(values: np.ndarray, weight: float) -> np.ndarray:
+    """Values [item, column] scaled so that they sum to the weighted mean of each column."""
+    return values * weight / np.maximum((~np.isnan(values)).sum(axis=0), 1)
+
+
+def _seed_of(stratum: str, seed: int) -> int:
+    """A stream for each stratum, whatever others there are: one stream for all would draw alike in all."""
+    return int(np.random.SeedSequence([seed, zlib.crc32(stratum.encode())]).generate_state(1)[0])
 
 
 def write_jsonl(path: Path | str, records: Iterable[Any]) -> None:
