@@ -29,6 +29,7 @@ MINE = [
 def option(name):
     values = yaml.safe_load((CONF / f"{name}.yaml").read_text())
     module, _, function = values.pop("_target_").rpartition(".")
+    assert values.pop("expand") is None  # no loader's: methods take it out
     return getattr(importlib.import_module(module), function), values
 
 
@@ -60,6 +61,13 @@ def test_an_option_with_a_wrong_path_names_it(name, tmp_path):
 def test_the_toy_option_loads():
     load, values = option("toy")
     assert len(load(**values).catalog) == 24
+
+
+@pytest.mark.parametrize("path", sorted(CONF.glob("*.yaml")), ids=lambda path: path.stem)
+def test_every_option_can_expand_its_documents(path):
+    values = yaml.safe_load(path.read_text())
+    assert "expand" in values
+    assert values["expand"] is None
 
 
 @pytest.mark.parametrize("name", MINE)

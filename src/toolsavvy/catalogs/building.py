@@ -76,7 +76,7 @@ def checked_document(document: str, sample: Tool) -> str:
         raise UserError(
             f"the template {shorten(document)} does not render ({shorten(fault)})",
             where="catalog.document",
-            expected="text with {name} {group} {category} {description} {parameters}",
+            expected="text with {name} {group} {category} {description} {parameters} {profile}",
             fix=f"for example '{DEFAULT_DOCUMENT}'",
         ) from fault
     return document

@@ -191,7 +191,7 @@ def _tools_file(folder: Path) -> Path:
 
 def _tool(record: Record) -> Tool:
     """A tool of our own format."""
-    texts = {key: record.text(key) for key in ("name", "description", "group", "category")}
+    texts = {key: record.text(key) for key in ("name", "description", "group", "category", "profile")}
     schemas = {key: record.get(key, dict, {}) for key in ("parameters", "returns")}
     return Tool(id=record.text("id", None), **texts, **schemas)
 

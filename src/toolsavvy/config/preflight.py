@@ -50,6 +50,7 @@ def preflight(job: Job) -> schema.Config:
     config = check_config(job)
     used = config.method.uses
     if "catalog" in used:
+        used |= _writers(config)
         _check_source(config.catalog)
         _check_paths(config.catalog, "catalog")
     if "retriever" in used:
@@ -74,6 +75,7 @@ def check_config(job: Job) -> schema.Config:
     if not isinstance(config.method, schema.MethodConfig):
         raise UserError("method has no schema", where="method", expected="an option of the group method")
     _check_groups(config)
+    _check_expand(config, job)
     _check_something_to_do(config)
     resolved = OmegaConf.to_container(job.config, resolve=True)
     for key, node in _targets(resolved, ""):
@@ -99,6 +101,24 @@ def _check_something_to_do(config: schema.Config) -> None:
             options = ", ".join(groups().get(group, ()))
             fix = f"add {group}=OPTION or '{group}=[OPTION,OPTION]'"
             raise UserError("nothing is chosen", where=group, expected=f"at least one of {options}", fix=fix)
+
+
+def _check_expand(config: schema.Config, job: Job) -> None:
+    """`catalog.expand` belongs to no loader, so no signature tells what it may hold."""
+    if not isinstance(config.catalog, Mapping):
+        return
+    try:
+        schema.ExpandConfig.of(config.catalog.get("expand"))
+    except UserError as error:
+        where = origin("catalog.expand", job)
+        where = error.where if where.startswith("key ") else where
+        raise UserError(error.what, where=where, expected=error.expected, fix=error.fix) from error
+
+
+def _writers(config: schema.Config) -> frozenset[str]:
+    """The group `llm` where `catalog.expand` asks it; writers and judges of its own stand in the catalog's node."""
+    how = schema.ExpandConfig.of(config.catalog.get("expand"))
+    return frozenset({"llm"} if how and how.how == "llm" and not (how.writer and how.judge) else ())
 
 
 def _refuse_extra_keys(node: Any, path: str, job: Job) -> None:
@@ -167,6 +187,8 @@ def bind(node: Mapping[str, Any], path: str, job: Job) -> None:
     taken = _takes(str(node["_target_"]), origin(f"{path}._target_", job))
     if taken is None:
         return
+    is_catalog = path == "catalog" or str(node["_target_"]).startswith("toolsavvy.catalogs.")
+    taken |= {"expand"} if is_catalog else frozenset()  # taken out before the loader is called
     for key in node:
         if key not in taken | _HYDRA_KEYS:
             raise unknown_key(str(key), path, taken, origin(f"{path}.{key}", job))

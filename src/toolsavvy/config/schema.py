@@ -6,7 +6,7 @@ are the arguments of that callable, and `preflight` binds them to its signature.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any, ClassVar
 
@@ -16,6 +16,8 @@ from toolsavvy.errors import UserError, did_you_mean
 
 REPLAYS = ("document", "reverse", "phrase", "parameters", "choice", "request")
 """Formats of stage-1 rows, as `training.rows` makes them."""
+EXPANSIONS = ("template", "llm")
+"""Ways to write the profile that a tool's document is extended by."""
 REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "internalization")
 """Metrics with a cut-off that a report can pool."""
 
@@ -78,6 +80,57 @@ class ModelConfig:
                 )
         if self.source == "wheel" and "==" not in str(self.wheel):
             raise UserError(f"{self.wheel!r} is not pinned", where="model.wheel", expected="name==version")
+
+
+@dataclass
+class ExpandConfig:
+    """What `catalog.expand` may hold: one of the words of `how`, or a mapping of these keys."""
+
+    how: str = "template"
+    """template (from the tool's own record, offline) | llm (written and judged by language models)."""
+    examples: int = 3
+    """Training queries of a tool that its profile may quote; 0 for systems that learn to find documents by them."""
+    writer: Any = None
+    """Arguments of the language model that writes; None is the group `llm`."""
+    judge: Any = None
+    """Arguments of the one that judges; None is the group `llm`."""
+
+    def __post_init__(self) -> None:
+        """Check word and range."""
+        _one_of(str(self.how), EXPANSIONS, "catalog.expand.how")
+        if isinstance(self.examples, bool) or not isinstance(self.examples, int):
+            raise UserError(f"{self.examples!r} is no number", where="catalog.expand.examples", expected="0 or more")
+        _at_least(self.examples, 0, "catalog.expand.examples")
+        for key in ("writer", "judge"):
+            node = getattr(self, key)
+            if node is not None and not (isinstance(node, dict) and "_target_" in node):
+                raise UserError(
+                    f"{node!r} is no language model", where=f"catalog.expand.{key}",
+                    expected="null, or arguments with a _target_", fix=f"catalog.expand.{key}='${{llm}}'",
+                )  # fmt: skip
+
+    @staticmethod
+    def of(value: Any) -> ExpandConfig | None:
+        """Read `catalog.expand`; None leaves the documents as they are.
+
+        Raises:
+            UserError: an unknown word or key.
+        """
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            known = {f.name for f in fields(ExpandConfig)}
+            for key in value:
+                if key not in known:
+                    what, expected = f"unknown key 'catalog.expand.{key}'", f"a key of it: {', '.join(sorted(known))}"
+                    raise UserError(what, where="catalog.expand", expected=expected, fix=did_you_mean(str(key), known))
+            return ExpandConfig(**value)
+        if value not in EXPANSIONS:
+            raise UserError(
+                f"{value!r} is no valid value", where="catalog.expand", expected=f"null, {', '.join(EXPANSIONS)}",
+                fix=did_you_mean(str(value), EXPANSIONS),
+            )  # fmt: skip
+        return ExpandConfig(how=value)
 
 
 @dataclass

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolsavvy.catalog import RetrievalSet
-from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config, Plan
+from toolsavvy.methods.sets import load_set
 from toolsavvy.tracking.records import finished_runs
 from toolsavvy.training.rows import MULTI, SINGLE
 
@@ -19,7 +18,7 @@ CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
 
 def toolgen(cfg: Config) -> Plan:
     """Stages, systems and an estimate of the training tokens, from the catalog's texts alone."""
-    data: RetrievalSet = build(cfg.catalog)
+    data = load_set(cfg, offline=True)
     stages, tokens = [], 0
     if "memorization" in cfg.stages:
         stage = cfg.memorization

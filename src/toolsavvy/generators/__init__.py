@@ -1,0 +1,1 @@
+"""What is written by language models or templates: profiles of tools, instructions, benchmarks."""
