@@ -157,7 +157,24 @@ def read_jsonl(path: Path) -> Iterator[Record]:
     for number, line in enumerate(read_text(path).split("\n"), start=1):
         if line.strip():
             place = f"{path}, line {number}"
-            yield as_record(_parse(line, place), place)
+            yield as_record(parse(line, place), place)
+
+
+def read_parquet(path: Path) -> Iterator[Record]:
+    """One record a row.
+
+    Raises:
+        UserError: it is no Parquet file.
+    """
+    import polars
+
+    try:
+        frame = polars.read_parquet(path)
+    except (polars.exceptions.PolarsError, OSError) as fault:
+        what = f"no readable Parquet ({shorten(str(fault))})"
+        raise UserError(what, where=str(path), expected="Parquet", fix="write or fetch it again") from fault
+    for number, row in enumerate(frame.iter_rows(named=True), start=1):
+        yield Record(row, f"{path}, row {number}")
 
 
 def read_json(path: Path, *, unique_keys: bool = False) -> Any:
@@ -265,8 +282,12 @@ def files(path: Path, *patterns: str, key: str = "catalog.path") -> list[Path]:
     return found
 
 
-def _parse(text: str, place: str) -> Any:
-    """JSON of one line, with its place in any error."""
+def parse(text: str, place: str) -> Any:
+    """JSON of one line or field, with its place in any error.
+
+    Raises:
+        UserError: it is not JSON.
+    """
     try:
         return _checked(json.loads(text), text, place)
     except json.JSONDecodeError as fault:

@@ -1,0 +1,38 @@
+"""Data sets of the Hugging Face hub, as a folder of their files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from toolsavvy.errors import UserError
+
+
+def dataset_folder(repo: str, revision: str | None, patterns: Sequence[str], *, key: str) -> Path:
+    """Fetch a data set's files into the hub's own cache, once; offline, what is cached is used.
+
+    Args:
+        repo: owner/name.
+        revision: branch, tag or full commit; None is the newest.
+        patterns: which files ("*.parquet").
+        key: config key that names the source, for messages.
+
+    Raises:
+        UserError: there is no such data set or revision, or the hub cannot be reached and nothing is cached.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    # The bases are the errors of whichever HTTP library this version of the hub's client is built on.
+    faults = cast("tuple[type[Exception], ...]", (OSError, HFValidationError, *HfHubHTTPError.__bases__))
+    try:
+        return Path(snapshot_download(repo, repo_type="dataset", revision=revision, allow_patterns=list(patterns)))
+    except faults as fault:
+        said = " ".join(str(fault).split())[:200]
+        raise UserError(
+            f"the data set {repo} at revision {revision} can't be fetched ({type(fault).__name__}: {said})",
+            where=key,
+            expected="a data set of the hub that can be reached or is cached; a commit with all its 40 digits",
+            fix="fetch it where there is a network and copy the hub's cache (HF_HOME), or set catalog.path=…",
+        ) from fault
