@@ -360,5 +360,5 @@ def test_the_hub_is_read_at_the_pinned_revisions_and_from_its_cache_when_offline
     assert load(HF_HUB_OFFLINE="1").stdout.split() == ["8", "8"]
     assert "catalog.hub: the data set mangopy/ToolRet-Tools at revision e06c38c7 can't be fetched" in wrong.stderr
     assert "all its 40 digits" in wrong.stderr
-    cold = load(HF_HOME=str(tmp_path / "cold"))
+    cold = load(HF_HOME=str(tmp_path / "cold"), HF_HUB_OFFLINE="1")
     assert cold.returncode == 1 and "ToolRet-Queries" in cold.stderr and "catalog.path=" in cold.stderr
