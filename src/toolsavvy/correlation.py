@@ -81,8 +81,9 @@ def paired(x: Mapping[str, float | None], y: Mapping[str, float | None]) -> Pair
 
 
 def _rounded(values: np.ndarray) -> np.ndarray:
-    scale = float(np.abs(values).max(initial=0.0)) or 1.0
-    return np.round(values / scale, 12) * scale
+    """Twelve digits of the largest."""
+    largest = float(np.abs(values).max(initial=0.0)) or 1.0
+    return np.round(values, 12 - int(np.ceil(np.log10(largest))))
 
 
 def _fault(name: str, side: Mapping[str, float | None], system: str) -> str:

@@ -112,6 +112,25 @@ def comparison_table(
     return table
 
 
+def correlation_table(rows: Sequence[Any]) -> Table:
+    """One row a coefficient: value, 95 % interval, number of systems, and what may be said.
+
+    Args:
+        rows: records with the fields of `suites.downstream.Correlation`.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 1))
+    table.add_column()
+    for name in ("value", "95 % interval", "n"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column()
+    for r in rows:
+        value = "undefined" if r.value is None else f"{r.value:.3f}"
+        ends = "none" if r.low is None else f"{r.low:.2f} to {r.high:.2f}"
+        told = f"(Fisher {r.fisher_low:.2f} to {r.fisher_high:.2f})" if r.fisher_low is not None else ""
+        table.add_row(r.kind, value, ends, str(r.n), escape(f"{r.verdict} {told}".strip()))
+    return table
+
+
 def markdown(
     rows: Sequence[Any],
     metrics: Sequence[tuple[str, int]],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import importlib
@@ -22,7 +23,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from toolsavvy import assets
 from toolsavvy.config import schema
-from toolsavvy.config.compose import Job, typed
+from toolsavvy.config.compose import Job, build, typed
 from toolsavvy.config.explain import unknown_key
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
@@ -55,8 +56,7 @@ def preflight(job: Job) -> schema.Config:
         _check_paths(config.catalog, "catalog")
     if "retriever" in used:
         _check_paths(config.retriever, "retriever")
-    if isinstance(config.method, schema.ReportConfig):
-        _check_runs(config.runs)
+    _check_runs(config)
     if "model" in used:
         check_model(config.model)
     for group in sorted(used & {"catalog", "retriever", "suite", "llm"}):
@@ -295,11 +295,35 @@ def _check_paths(node: Any, where: str) -> None:
                 _check_paths(value, f"{where}.{key}")
 
 
-def _check_runs(patterns: list[str]) -> None:
-    """A report needs finished runs."""
+def _check_runs(config: schema.Config) -> None:
+    """A report needs finished runs, and so may suites that come after all others.
+
+    These are made once, so that faults in the files that they read are told before the start.
+    """
     from toolsavvy.tracking.records import finished_runs
 
-    finished_runs(patterns)
+    is_report = isinstance(config.method, schema.ReportConfig)
+    reads = is_report or "suite" in config.method.uses
+    after = {name: node for name, node in config.suite.items() if _is_after(str(node["_target_"]))} if reads else {}
+    own = set(config.suite) - set(after) if not is_report else set[str]()
+    for node in after.values():
+        _check_sources([side for side in build(node).reads if side.suite not in own], config.runs)
+    if config.runs if after else is_report:
+        finished_runs(config.runs)
+
+
+def _is_after(target: str) -> bool:
+    """Whether a suite reads what other suites have recorded: its class says `after = True`."""
+    module, _, name = target.rpartition(".")
+    found = (definitions(module) or {}).get(name)
+    return isinstance(found, ast.ClassDef) and any(ast.unparse(node) == "after = True" for node in found.body)
+
+
+def _check_sources(sides: list[Any], runs: list[str]) -> None:
+    """What this run does not measure must come from finished ones."""
+    for side in sides if not runs else ():
+        where, expected = f"{side.where}.suite", "a suite of this run, or finished runs"
+        raise UserError(f"nobody measures {side.suite!r}", where=where, expected=expected, fix="add runs='[FOLDER]'")
 
 
 def _check_exists(path: str, where: str) -> None:

@@ -447,7 +447,7 @@ class Config:
     predictions: bool = True
     """Write predictions and TREC files."""
     runs: list[str] = field(default_factory=list)
-    """Finished run folders, sweep folders or globs, for method=report."""
+    """Finished run folders, sweep folders or globs, for method=report and suite=downstream."""
     upload: bool = False
     """Store model/ and predictions/ as W&B artifacts."""
     dry_run: bool = False

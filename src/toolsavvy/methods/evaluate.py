@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolsavvy.config.schema import Config
+from toolsavvy.methods.after import run_after
 from toolsavvy.methods.board import Board
 from toolsavvy.methods.common import load_catalog, load_suites, make_retrievers, show_answers, show_outcomes
 from toolsavvy.tracking import Run
@@ -17,3 +18,4 @@ def run(cfg: Config, run: Run) -> None:
     outcomes = board.score()
     show_outcomes(outcomes, data, run, board.facts)
     show_answers(outcomes, cfg.show)
+    run_after(cfg, run)

@@ -48,5 +48,5 @@ def evaluate(cfg: Config) -> Plan:
 
 def report(cfg: Config) -> Plan:
     """The runs that would be read."""
-    done, _ = finished_runs(cfg.runs)
+    done = finished_runs(cfg.runs)[0] if cfg.runs else []
     return Plan(stages=tuple(f"read {folder}" for folder in done), systems=("those of the runs",), training_tokens=0)

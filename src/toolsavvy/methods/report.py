@@ -1,4 +1,7 @@
-"""Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out."""
+"""Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out.
+
+With a suite over other suites' numbers (`suite=downstream`) it runs that instead.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 from toolsavvy.assets import atomic_write
 from toolsavvy.config.schema import Config
+from toolsavvy.methods.after import run_after
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
 from toolsavvy.report import comparison_table, console, markdown, result_table
 from toolsavvy.suites.table import write_jsonl
@@ -18,7 +22,9 @@ COLUMNS = tuple(f.name for f in fields(Pooled))
 
 
 def run(cfg: Config, run: Run) -> None:
-    """Pool, print, and write `pooled.jsonl` and `pooled.md`."""
+    """Correlate, or pool, print, and write `pooled.jsonl` and `pooled.md`."""
+    if run_after(cfg, run):
+        return
     folders, unfinished = finished_runs(cfg.runs)
     for folder in unfinished:
         console().print(f"[yellow]left out, not done:[/yellow] {folder}", soft_wrap=True)

@@ -18,6 +18,7 @@ from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config, MemorizationConfig, RecipeConfig
 from toolsavvy.errors import UserError
+from toolsavvy.methods.after import run_after
 from toolsavvy.methods.board import Board, refuse_unknown_members
 from toolsavvy.methods.common import (
     hardware,
@@ -66,6 +67,7 @@ def run(cfg: Config, run: Run) -> None:
     outcomes = board.score()
     show_outcomes(outcomes, data, run, board.facts)
     show_answers(outcomes, cfg.show)
+    run_after(cfg, run)
 
 
 def check(cfg: Config, data: RetrievalSet) -> None:
