@@ -82,3 +82,15 @@ def test_a_misspelled_method_is_refused_with_the_right_one() -> None:
     assert "did you mean 'lucene'" in caught.value.fix
     with pytest.raises(UserError, match="b=2"):
         BM25(b=2)
+
+
+def test_an_instruction_and_a_query_are_joined_by_a_blank_as_toolret_does() -> None:
+    """The protocol's sparse systems see `instruction query`; without an instruction, the query and no scaffold."""
+    tools = catalog("alpha beta", "beta gamma", "gamma alpha delta")
+    joined = BM25().fit(tools).search([Query("q", "find gamma alpha", {"t0": 1})], 3)
+    told = BM25(use_instruction=True).fit(tools).search([Query("q", "alpha", {"t0": 1}, instruction="find gamma")], 3)
+    assert told.indices.tolist() == joined.indices.tolist() and told.scores.tolist() == joined.scores.tolist()
+    plain = BM25().fit(tools).search(ask("alpha"), 3)
+    for empty in (None, ""):
+        found = BM25(use_instruction=True).fit(tools).search(ask("alpha", instruction=empty), 3)
+        assert found.scores.tolist() == plain.scores.tolist()
