@@ -17,8 +17,9 @@ from toolsavvy.catalogs.audit import render_audit
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
+from toolsavvy.methods.beside import published_table
 from toolsavvy.methods.sets import load_set
-from toolsavvy.report import console, result_table
+from toolsavvy.report import COLUMNS, console, result_table
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.suites.catalog_test import CatalogTest
 from toolsavvy.suites.table import Outcome
@@ -110,10 +111,12 @@ def show_outcomes(
     """Print the main table of every suite, what systems tell of themselves (`facts`), then where everything is."""
     headline = data.headline or data.test_splits
     for outcome in outcomes:
-        slices = [s for s in dict.fromkeys(r.slice for r in outcome.results) if s in headline]
+        slices = [s for s in dict.fromkeys(r.slice for r in outcome.results) if s in (outcome.shown or headline)]
         title = f"{outcome.suite} on {data.catalog.name}: % with 95 % interval"
         out = console()
-        out.print(result_table(outcome.results, slices, title=title))
+        out.print(result_table(outcome.results, slices, columns=outcome.columns or COLUMNS, title=title))
+        if published := published_table(outcome, data, run.config):
+            out.print(published)
     for system, told in (facts or {}).items():
         say(f"[dim]{escape(system)}: {escape(', '.join(f'{key} {value:.4g}' for key, value in told.items()))}[/dim]")
     say(f"results, predictions and TREC runs: {escape(str(run.dir))}")
