@@ -59,6 +59,8 @@ def preflight(job: Job) -> schema.Config:
     _check_runs(config)
     if "model" in used:
         check_model(config.model)
+    if "generator" in used:
+        _check_generator(config.generator)
     for group in sorted(used & {"catalog", "retriever", "suite", "llm"}):
         for key, node in _targets(getattr(config, group), group):
             check_chat(node, key)
@@ -274,14 +276,28 @@ def _holds(file: Path, key: str, base: Path) -> bool:
     return True
 
 
-def _check_source(catalog: Any) -> None:
+def _check_source(catalog: Any, where: str = "catalog") -> None:
     """A loader of the user's files needs their path; only the AWS catalog has a source of its own."""
     target = str(catalog.get("_target_", ""))
     is_files = target.startswith("toolsavvy.catalogs.") and "path" in catalog and ".aws." not in target
     if is_files and not catalog["path"] and not catalog.get("hub"):
         name = target.split(".")[-2]
-        fix = f"add catalog.path=/where/it/is (conf/catalog/{name}.yaml says what it has to hold)"
-        raise UserError("not set", where="catalog.path", expected="the catalog's file or folder", fix=fix)
+        fix = f"add {where}.path=/where/it/is (conf/catalog/{name}.yaml says what it has to hold)"
+        raise UserError("not set", where=f"{where}.path", expected="the catalog's file or folder", fix=fix)
+
+
+def _check_generator(generator: Any) -> None:
+    """A generator is chosen, every catalog in it is there, and so is its language model if it will be asked."""
+    if not isinstance(generator, Mapping) or "_target_" not in generator:
+        options = ", ".join(groups().get("generator", ()))
+        raise UserError("nothing is chosen", where="generator", expected=f"generator=OPTION with one of {options}")
+    asks = generator.get("backend", "llm") == "llm"
+    used = {key: value for key, value in generator.items() if asks or key != "llm"}
+    for key, node in _targets(used, "generator"):
+        if str(node["_target_"]).startswith("toolsavvy.catalogs."):
+            _check_source(node, "catalog" if key == "generator.catalog" else key)
+        check_chat(node, key)
+    _check_paths(used, "generator")
 
 
 def _check_paths(node: Any, where: str) -> None:
@@ -429,7 +445,7 @@ def _check_outputs(config: schema.Config, job: Job) -> None:
     _check_folder(Path(config.paths.outputs), "paths.outputs", MINIMUM_DISK)
     if not job.folder.is_relative_to(Path(config.paths.outputs).resolve()):
         _check_folder(job.folder, "hydra.run.dir", MINIMUM_DISK)
-    if config.paths.cache and {"model", "encoder", "catalog"} & config.method.uses:
+    if config.paths.cache and {"model", "encoder", "catalog", "generator"} & config.method.uses:
         _check_folder(Path(config.paths.cache).expanduser(), "paths.cache", 0)
 
 

@@ -322,6 +322,13 @@ class EvaluateConfig(MethodConfig):
 
 
 @dataclass
+class GenerateConfig(MethodConfig):
+    """Makes a set by the chosen generator, which names the groups that it reads."""
+
+    uses: ClassVar[frozenset[str]] = frozenset({"generator"})
+
+
+@dataclass
 class ReportConfig(MethodConfig):
     """Pools finished runs over their seeds; reads the folders that `runs` names, and no group."""
 
@@ -434,6 +441,8 @@ class Config:
     """Option -> arguments of a retriever."""
     suite: dict[str, Any] = field(default_factory=dict)
     """Option -> arguments of a suite."""
+    generator: Any = None
+    """Arguments of a generator, for method=generate."""
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     """Hardware."""
     logger: LoggerConfig = field(default_factory=LoggerConfig)
@@ -471,6 +480,7 @@ class Config:
 METHODS: dict[str, type[MethodConfig]] = {
     "toolgen": ToolgenConfig,
     "evaluate": EvaluateConfig,
+    "generate": GenerateConfig,
     "report": ReportConfig,
     "doctor": DoctorConfig,
 }

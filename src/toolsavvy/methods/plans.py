@@ -46,6 +46,15 @@ def evaluate(cfg: Config) -> Plan:
     return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)
 
 
+def generate(cfg: Config) -> Plan:
+    """The generator and the catalogs that it reads; no catalog is loaded for it."""
+    node = cfg.generator
+    sources = [*(["catalog"] if node.get("catalog") else []), *(node.get("sources") or {})]
+    stages = [f"generator: {node['_target_'].rpartition('.')[2]}", *(f"read {name}" for name in sources)]
+    notes = [f"instructions and texts: {node['backend']}"] if "backend" in node else []
+    return Plan(stages=tuple(stages), systems=("none",), suites=("none",), training_tokens=0, notes=tuple(notes))
+
+
 def report(cfg: Config) -> Plan:
     """The runs that would be read."""
     done = finished_runs(cfg.runs)[0] if cfg.runs else []
