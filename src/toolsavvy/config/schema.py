@@ -88,8 +88,8 @@ class ExpandConfig:
 
     how: str = "template"
     """template (from the tool's own record, offline) | llm (written and judged by language models)."""
-    examples: int = 3
-    """Training queries of a tool that its profile may quote; 0 for systems that learn to find documents by them."""
+    examples: int | None = None
+    """Training queries that a profile may quote; None is 3, or 0 where a system learns to find documents by them."""
     writer: Any = None
     """Arguments of the language model that writes; None is the group `llm`."""
     judge: Any = None
@@ -98,9 +98,9 @@ class ExpandConfig:
     def __post_init__(self) -> None:
         """Check word and range."""
         _one_of(str(self.how), EXPANSIONS, "catalog.expand.how")
-        if isinstance(self.examples, bool) or not isinstance(self.examples, int):
+        if self.examples is not None and type(self.examples) is not int:
             raise UserError(f"{self.examples!r} is no number", where="catalog.expand.examples", expected="0 or more")
-        _at_least(self.examples, 0, "catalog.expand.examples")
+        _at_least(self.examples or 0, 0, "catalog.expand.examples")
         for key in ("writer", "judge"):
             node = getattr(self, key)
             if node is not None and not (isinstance(node, dict) and "_target_" in node):
@@ -312,13 +312,13 @@ class EvaluateConfig(MethodConfig):
 
     depth: int = 50
     """Tools ranked per query, the same for every system."""
-    batch_size: int = 32
-    """Queries per forward pass."""
+    instructions: list[str] = field(default_factory=list)
+    """How queries are asked: without, with or both; [] is as each system's own use_instruction says."""
 
     def __post_init__(self) -> None:
-        """Check ranges."""
+        """Check words and ranges."""
         _at_least(self.depth, 1, "method.depth")
-        _at_least(self.batch_size, 1, "method.batch_size")
+        _check_instructions(self.instructions)
 
 
 @dataclass
@@ -431,6 +431,8 @@ class Config:
     """Arguments of an encoder."""
     llm: Any = MISSING
     """Arguments of a chat: who answers the prompts of rerankers, writers and judges."""
+    reranker: Any = MISSING
+    """Arguments of a reranker."""
     tuning: TuningConfig = field(default_factory=TuningConfig)
     """Which weights are trained."""
     indexing: Any = MISSING
@@ -477,8 +479,121 @@ class Config:
             _one_of(stage, ("memorization", "retrieval"), "stages")
 
 
+@dataclass
+class MiningConfig:
+    """Where hard negatives come from."""
+
+    retriever: Any = None
+    """Arguments of any retriever; None is the encoder as it was before training."""
+    window: list[int] = field(default_factory=lambda: [1, 60])
+    """First and last rank of the candidates, from 1."""
+    relative: float | None = 0.95
+    """Drop candidates that score above this share of the gold's score: likely golds that nobody marked."""
+    margin: float | None = None
+    """Drop candidates that score above the gold's score less this."""
+    duplicates: float | None = 0.98
+    """Tools whose documents' cosine reaches this are no negatives for one another; None: the same document alone."""
+    given: bool = False
+    """Use the negatives that came with the rows (TOOLRET-train) instead of mining."""
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        if len(self.window) != 2 or not 1 <= self.window[0] <= self.window[1]:
+            raise UserError(f"{self.window} is no window", where="method.mining.window", expected="[first, last] rank")
+        for key in ("relative", "duplicates"):
+            if getattr(self, key) is not None:
+                _between(getattr(self, key), 0, 1, f"method.mining.{key}")
+        if self.retriever is not None and not (isinstance(self.retriever, dict) and "_target_" in self.retriever):
+            where, expected = "method.mining.retriever", "null, or arguments with a _target_"
+            raise UserError(f"{self.retriever!r} is no retriever", where=where, expected=expected)
+
+
+@dataclass
+class ContrastiveRecipeConfig:
+    """One way to make an encoder tool-savvy."""
+
+    learning_rate: float | None = None
+    """Peak; decays linearly to 0. None: 5e-5 for tuning=full (the paper's), 5e-4 for tuning=lora."""
+    epochs: int = 3
+    """Passes over the (query, tool) pairs."""
+    warmup: float = 0.1
+    """Share of the steps during which the rate rises."""
+    weight_decay: float = 0.01
+    """Of AdamW."""
+    batch_size: int = 64
+    """Pairs a batch, over all processes."""
+    temperature: float = 0.05
+    """Cosines are divided by it."""
+    symmetric: bool = False
+    """Also find the query, given the tool."""
+    negatives: int = 3
+    """Hard negatives that each pair draws anew in every epoch; 0 leaves those of the batch."""
+    instructions: str = "without"
+    """How training queries are asked: without | with | mixed (by turns)."""
+    max_length: int = 128
+    """Tokens per text while training."""
+    chunk: int = 64
+    """Texts embedded together."""
+    cached: bool = False
+    """Keep no graph over chunks: the memory of one chunk for any batch size, for one more forward pass."""
+    keep: str = "best"
+    """Weights that are evaluated: best (recall@1 on the validation queries) | last."""
+
+    def __post_init__(self) -> None:
+        """Check words and ranges."""
+        where = "method.recipes.<name>"
+        _one_of(self.instructions, ("without", "with", "mixed"), f"{where}.instructions")
+        _one_of(self.keep, ("best", "last"), f"{where}.keep")
+        if self.learning_rate is not None:
+            _at_least(self.learning_rate, 0, f"{where}.learning_rate", strict=True)
+        _at_least(self.temperature, 0, f"{where}.temperature", strict=True)
+        _between(self.warmup, 0, 1, f"{where}.warmup")
+        _at_least(self.weight_decay, 0, f"{where}.weight_decay")
+        for key, low in (("epochs", 1), ("batch_size", 1), ("negatives", 0), ("max_length", 8), ("chunk", 1)):
+            _at_least(getattr(self, key), low, f"{where}.{key}")
+
+
+@dataclass
+class ContrastiveConfig(MethodConfig):
+    """A tool-savvy encoder, before and after."""
+
+    uses: ClassVar[frozenset[str]] = frozenset({"catalog", "encoder", "retriever", "suite"})
+
+    rivals: bool = True
+    """Also evaluate the retrievers."""
+    depth: int = 50
+    """Tools ranked per query, the same for every system."""
+    instructions: list[str] = field(default_factory=list)
+    """How test queries are asked: without, with or both; [] is as each system's own use_instruction says."""
+    validation_tools: int = 2000
+    """Tools ranked at the end of each epoch: the validation queries' golds and their nearest rivals; 0 is all."""
+    recipes: dict[str, ContrastiveRecipeConfig] = field(default_factory=dict)
+    """Name -> recipe; each starts from the same encoder."""
+    mining: MiningConfig = field(default_factory=MiningConfig)
+    """Hard negatives, the same for every recipe."""
+    fusions: dict[str, FusionConfig] = field(default_factory=dict)
+    """Name -> systems that are fused into one more row of the table."""
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        _at_least(self.depth, 1, "method.depth")
+        _at_least(self.validation_tools, 0, "method.validation_tools")
+        _check_instructions(self.instructions)
+        if not self.recipes:
+            raise UserError(
+                "is empty", where="method.recipes", expected="at least one recipe", fix="+method.recipes={mine:{epochs:3}}"
+            )
+
+
+def _check_instructions(words: list[str]) -> None:
+    """How queries are asked."""
+    for word in words:
+        _one_of(word, ("without", "with"), "method.instructions")
+
+
 METHODS: dict[str, type[MethodConfig]] = {
     "toolgen": ToolgenConfig,
+    "contrastive": ContrastiveConfig,
     "evaluate": EvaluateConfig,
     "generate": GenerateConfig,
     "report": ReportConfig,

@@ -6,6 +6,7 @@ import json
 import logging
 import zlib
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -38,15 +39,24 @@ class Board:
         run: where records go.
         depth: tools ranked per query by every system; raised to what the suites need.
         fused: systems that will be fused: they rank the validation queries too, on which the weights are chosen.
+        instructions: `without` and `with`: how queries are asked; systems asked with them are called `<name>-inst`.
+            None given: as each system's own `use_instruction` says.
 
     Raises:
         UserError: there are suites, and no test query for them: better said before training than after it.
     """
 
     def __init__(
-        self, data: RetrievalSet, suites: Sequence[CatalogTest], run: Run, depth: int, fused: Collection[str] = ()
+        self,
+        data: RetrievalSet,
+        suites: Sequence[CatalogTest],
+        run: Run,
+        depth: int,
+        fused: Collection[str] = (),
+        instructions: Sequence[str] = (),
     ) -> None:
         self.data, self.suites, self.run, self.fused = data, tuple(suites), run, frozenset(fused)
+        self.views = _views(data, instructions)
         if self.suites:
             tested(data)
         wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
@@ -65,17 +75,25 @@ class Board:
         """Fit a retriever and rank every test split; a generative one also freely."""
         if isinstance(retriever, ToolGen):
             self.add_generator(name, retriever)
-        elif not self.has(name):
-            with self.run.stage(f"rank {name}"):
-                rankings = rank(retriever, self.data, self.depth)
-                if self._validates(name):
-                    rankings["validation"] = retriever.search(self.data.validation, self.depth)
-                facts = dict(retriever.facts()) if isinstance(retriever, Reporting) else {}
-                if facts:  # before the rankings: where those are there, nothing is asked again
-                    with atomic_write(self._facts_file(name), text=True) as file:
-                        json.dump(facts, file)
-                self._keep(name, {"": rankings})
-            self._tell(name, facts)
+            return
+        fitted = False
+        for suffix, view in self.views.items():
+            if not self.has(name + suffix):
+                with self.run.stage(f"rank {name}{suffix}"):
+                    self._add(name + suffix, retriever, view, fit=not fitted)
+                fitted = True
+
+    def _add(self, name: str, retriever: Retriever, view: RetrievalSet, *, fit: bool) -> None:
+        """Rank every test split as one view of the queries shows it."""
+        rankings = rank(retriever, view, self.depth, fit=fit)
+        if self._validates(name):
+            rankings["validation"] = retriever.search(view.validation, self.depth)
+        facts = dict(retriever.facts()) if isinstance(retriever, Reporting) else {}
+        if facts:  # before the rankings: where those are there, nothing is asked again
+            with atomic_write(self._facts_file(name), text=True) as file:
+                json.dump(facts, file)
+        self._keep(name, {"": rankings})
+        self._tell(name, facts)
 
     def add_generator(self, name: str, retriever: ToolGen) -> None:
         """Rank with a generative retriever, constrained and free."""
@@ -199,6 +217,27 @@ class Board:
             if {s: r.indices.shape for s, r in rankings.items()} != shape:
                 return {}
         return modes
+
+
+def _views(data: RetrievalSet, instructions: Sequence[str]) -> dict[str, RetrievalSet]:
+    """Suffix of the system's name -> the set as it is asked.
+
+    Raises:
+        UserError: instructions are wanted, and no test query has one.
+    """
+    if not instructions:
+        return {"": data}
+    plain = {split: tuple(replace(q, instruction=None) for q in queries) for split, queries in data.splits.items()}
+    views = {"": replace(data, splits=plain)} if "without" in instructions else {}
+    if "with" not in instructions:
+        return views
+    if not any(q.instruction for split in data.test_splits for q in data.splits[split]):
+        raise UserError(
+            "no test query has an instruction", where=f"method.instructions, catalog {data.catalog.name}",
+            expected="a catalog with instructions (toolret), or method=contrastive, which makes them by template",
+            fix="method.instructions=[without]",
+        )  # fmt: skip
+    return {**views, "-inst": data}
 
 
 def refuse_unknown_members(name: str, members: Collection[str], systems: Collection[str]) -> None:

@@ -76,14 +76,25 @@ def load_suites(cfg: Config) -> list[CatalogTest]:
 
 
 def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
-    """The retrievers that the config names; those that learn get the validation queries and the hardware."""
+    """The retrievers that the config names; those that learn get the validation queries and the hardware.
+
+    Where `method.instructions` says how queries are asked, every system reads the instructions that it is shown.
+    """
     retrievers: dict[str, Retriever] = {}
+    asked = getattr(cfg.method, "instructions", ())
     for name, node in cfg.retriever.items():
-        retriever = build(node)
+        retriever = build(reading_instructions(node) if asked else node)
         if isinstance(retriever, FineTuned):
             retriever.validation, retriever.hardware = data.validation, hardware(cfg)
         retrievers[name] = retriever
     return retrievers
+
+
+def reading_instructions(node: Any) -> Any:
+    """A node in which every system and encoder puts a query's instruction before it, where it has one."""
+    if isinstance(node, Mapping):
+        return {k: True if k == "use_instruction" else reading_instructions(v) for k, v in node.items()}
+    return [reading_instructions(v) for v in node] if isinstance(node, list) else node
 
 
 def hardware(cfg: Config) -> Hardware:

@@ -12,7 +12,7 @@ from toolsavvy.tracking import Run
 def run(cfg: Config, run: Run) -> None:
     """Rank every test split with every retriever and score the rankings."""
     data = load_catalog(cfg, run)
-    board = Board(data, load_suites(cfg), run, cfg.method.depth)
+    board = Board(data, load_suites(cfg), run, cfg.method.depth, instructions=cfg.method.instructions)
     for name, retriever in make_retrievers(cfg, data).items():
         board.add(name, retriever)
     outcomes = board.score()

@@ -41,6 +41,22 @@ def _estimate(texts: Sequence[str], limit: int) -> float:
     return sum(min(limit, len(text) / CHARACTERS_PER_TOKEN) + FRAME_TOKENS for text in texts)
 
 
+def contrastive(cfg: Config) -> Plan:
+    """Recipes, systems and an estimate of the training tokens, from the catalog's texts alone."""
+    data = load_set(cfg, offline=True)
+    pairs = sum(len(q.relevant) for q in data.train)
+    documents = _estimate(data.catalog.documents, 128) / len(data.catalog)
+    queries = _estimate([q.text for q in data.train], 128) / max(1, len(data.train))
+    stages, tokens = [], 0.0
+    for name, recipe in cfg.method.recipes.items():
+        hard = f", {recipe.negatives} hard negatives each" if recipe.negatives else ""
+        stages.append(f"contrastive ({name}): {pairs} pairs x {recipe.epochs} epochs{hard}, tuning={cfg.tuning.kind}")
+        tokens += pairs * recipe.epochs * (queries + documents * (1 + recipe.negatives))
+    systems = [*(cfg.retriever if cfg.method.rivals else ()), "zero_shot"]
+    systems += [f"contrastive_{name}" for name in cfg.method.recipes]
+    return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+
+
 def evaluate(cfg: Config) -> Plan:
     """Systems and suites; nothing is trained but what a retriever trains itself."""
     return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)

@@ -200,6 +200,10 @@ class Run:
         if self.is_writer:
             write_json(self.dir / "run.json", self._record)
 
+    def noted(self, name: str) -> dict[str, Any]:
+        """A fact of run.json, also of an attempt that was cut off; empty where it was never noted."""
+        return dict(self._record.get(name) or {})
+
     @property
     def checkpoints(self) -> Path:
         """Folder of what a resumed run continues from."""
