@@ -93,6 +93,19 @@ def test_seeds_of_a_system_are_averaged_and_other_encoders_are_other_systems(tmp
     assert set(names(runs).values()) == set(scored.values)
 
 
+def test_ways_to_ask_a_system_and_trained_systems_are_told_apart_by_what_they_are_made_of(tmp_path: Path) -> None:
+    one_run, other = (
+        make_run(
+            tmp_path / e, one("catalog_test", **{"dense-inst": 0.1, "bm25-inst": 0.2, "toolgen-free": 0.3}), encoder=e
+        )
+        for e in ("minilm", "bge_base")
+    )
+    assert one_run.recipe("dense-inst") == one_run.recipe("dense") != other.recipe("dense-inst")
+    assert one_run.recipe("bm25-inst") == other.recipe("bm25-inst") != one_run.recipe("dense-inst")
+    assert one_run.recipe("toolgen-free") == one_run.recipe("densely") != one_run.recipe("dense")
+    assert len(set(names([one_run, other]).values())) == 5
+
+
 def test_one_system_on_two_catalogs_is_one_point(tmp_path: Path) -> None:
     runs = [
         make_run(tmp_path / "0", one("catalog_test", bm25=0.5, dense=0.2), catalog="aws"),

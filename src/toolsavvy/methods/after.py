@@ -31,7 +31,10 @@ def run_after(cfg: Config, run: Run) -> list[Correlated]:
     suites = chosen(cfg)
     if not suites or not run.is_writer:
         return []
-    others = finished_runs(cfg.runs)[0] if cfg.runs else []
+    others, unfinished = finished_runs(cfg.runs) if cfg.runs else ([], [])
+    for folder in unfinished:
+        if folder != run.dir.resolve():
+            console().print(f"[yellow]left out, not done:[/yellow] {escape(str(folder))}", soft_wrap=True)
     folders = dict.fromkeys([run.dir.resolve(), *others])
     runs = [Finished(folder) for folder in folders]
     found = []

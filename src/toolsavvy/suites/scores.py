@@ -18,7 +18,6 @@ import yaml
 
 from toolsavvy.catalogs.reading import Record, existing, read_rows
 from toolsavvy.errors import UserError, did_you_mean
-from toolsavvy.suites.catalog_test import CONSTRAINED, FREE
 from toolsavvy.tracking.records import read_lines, read_record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
@@ -82,9 +81,9 @@ class Finished:
 
     def recipe(self, system: str) -> str:
         """Twelve hex digits over what a system is made of: the same in runs on other catalogs and with other seeds."""
-        name = system.removesuffix(f"-{FREE}").removesuffix(f"-{CONSTRAINED}")
-        node = (self.config.get("retriever") or {}).get(name)
-        made_of = [node] if node is not None else [self.config.get(group) for group in TRAINED]
+        nodes = self.config.get("retriever") or {}
+        own = [name for name in nodes if f"{system}-".startswith(f"{name}-")]  # dense-inst, toolgen-free
+        made_of = [nodes[max(own, key=len)]] if own else [self.config.get(group) for group in TRAINED]
         return hashlib.sha256(json.dumps(_unseeded(made_of), sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
