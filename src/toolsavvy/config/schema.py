@@ -491,7 +491,7 @@ class MiningConfig:
     """Drop candidates that score above this share of the gold's score: likely golds that nobody marked."""
     margin: float | None = None
     """Drop candidates that score above the gold's score less this."""
-    duplicates: float | None = 0.98
+    duplicates: float | None = None
     """Tools whose documents' cosine reaches this are no negatives for one another; None: the same document alone."""
     given: bool = False
     """Use the negatives that came with the rows (TOOLRET-train) instead of mining."""

@@ -134,6 +134,8 @@ def negatives(cfg: Config, run: Run, data: RetrievalSet, encoder: Encoder, twins
             retriever, data.catalog, data.train, window=(window[0], window[1]), score_filter=rule, twins=twins
         )  # fmt: skip
     run.note(negatives=pools.counts)
+    if not pools.counts["kept"]:
+        say(f"  [yellow]no hard negative was found ({pools.counts}): those of the batch remain[/yellow]")
     with atomic_write(path, text=True) as file:
         json.dump({"of_query": pools.of_query, "counts": pools.counts}, file)
     return pools
