@@ -56,6 +56,19 @@ def test_training_queries_can_be_kept_out() -> None:
     assert any("Example:" in d for d in load_set(config("catalog.expand=template")).catalog.documents)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "method"),
+    [(("retriever=finetuned",), "evaluate"), (("retriever=[bm25,finetuned]",), "toolgen"), ((), "contrastive")],
+)
+def test_systems_that_learn_from_pairs_find_no_training_query_in_the_documents(
+    overrides: tuple[str, ...], method: str
+) -> None:
+    cfg = config("catalog.expand=template", *overrides, method=method)
+    assert load_set(cfg).audit["profiles_with_training_queries"] == 0
+    asked = config("catalog.expand={how:template,examples:1}", *overrides, method=method)
+    assert load_set(asked).audit["profiles_with_training_queries"] > 0
+
+
 def test_the_language_model_of_the_group_llm_writes_and_judges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TOOLSAVVY_CACHE", str(tmp_path))
     with chat_server(answering) as server:
