@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from toolsavvy.catalog import RetrievalSet
+from toolsavvy.catalog import RAW_DOCUMENT, RetrievalSet
 from toolsavvy.config.schema import Config
 from toolsavvy.published.toolret import COLUMNS, SETTINGS, K, row, row_of
 from toolsavvy.suites.table import Outcome, Result
@@ -18,6 +18,7 @@ SUITE = "toolsavvy.suites.toolret.ToolRet"
 WITH = "-inst"
 """Ends the name of a system that was asked with instructions, where `method.instructions` names how to ask."""
 LETTERS = {"ndcg": "N", "precision": "P", "recall": "R", "completeness": "C"}
+SHORT = {"web": "web", "code": "code", "customized": "cust.", "average": "avg."}
 _WHOLE = "the_whole_of_ToolRet"
 
 
@@ -32,10 +33,10 @@ def published_table(outcome: Outcome, data: RetrievalSet, cfg: Config) -> Table 
         return None
     ours = {(r.slice, r.system, r.metric): r for r in outcome.results if r.k == K}
     cells = [(c, m) for c in COLUMNS for m in LETTERS if c != "average" or m in ("ndcg", "completeness")]
-    table = Table(title=_title(data), title_justify="left", box=None, pad_edge=False, padding=(0, 1))
-    table.add_column("system", no_wrap=True)
+    table = Table(title=_title(data), title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("system", max_width=20, overflow="fold")
     for category, metric in cells:
-        table.add_column(f"{category[:6]}\n{LETTERS[metric]}@{K}", justify="right", no_wrap=True)
+        table.add_column(f"{SHORT[category]}\n{LETTERS[metric]}@{K}", justify="right", no_wrap=True)
     for split in data.headline or data.test_splits:
         for system in dict.fromkeys(r.system for r in outcome.results):
             found = published_row(cfg, system)
@@ -45,12 +46,12 @@ def published_table(outcome: Outcome, data: RetrievalSet, cfg: Config) -> Table 
             if found is None or not any(any(block) for block in blocks.values()):
                 continue
             name, setting = found
-            table.add_row(f"[bold]{escape(system)}[/bold]")
+            table.add_row(f"[bold]{escape(system)}[/bold], {'w/' if setting == 'with' else 'w/o'} inst.")
             for kind, block in blocks.items():
                 table.add_row(f"  ours, {kind.replace('_', ' ')}", *map(_percent, block))
             theirs = row(name, setting)
             values = [f"{100 * theirs[c].value:.2f}{'*' if theirs[c].note else ''}" for c in cells]
-            table.add_row(f"  {escape(name)}, {'w/' if setting == 'with' else 'w/o'} inst.", *values, end_section=True)
+            table.add_row(f"  {escape(name)}", *values, end_section=True)
     return table if table.row_count else None
 
 
@@ -66,9 +67,11 @@ def _percent(record: Result | None) -> str:
 def _title(data: RetrievalSet) -> str:
     """What the table is, and what our side lacks."""
     said = "beside TOOLRET's Tables 4 and 5, % (theirs: by task; * as printed, inconsistent with its row)"
-    if _WHOLE in data.audit:
-        return said
-    return f"{said}\n[yellow]not comparable: these are not the whole benchmark's queries and tools[/yellow]"
+    if _WHOLE not in data.audit:
+        return f"{said}\n[yellow]not comparable: these are not the whole benchmark's queries and tools[/yellow]"
+    if data.catalog.document != RAW_DOCUMENT:
+        return f"{said}\n[yellow]not comparable: documents are not the benchmark's own text[/yellow]"
+    return said
 
 
 def published_row(cfg: Config, system: str) -> tuple[str, str] | None:
@@ -81,28 +84,29 @@ def published_row(cfg: Config, system: str) -> tuple[str, str] | None:
     node = cfg.retriever.get(name)
     if not isinstance(node, Mapping):
         return None
-    found = row_of(_models(node))
+    part = _part(node)
+    found = row_of(_models(node, part))
     asked: Sequence[str] = getattr(cfg.method, "instructions", ())
-    instructed = system.endswith(WITH) if asked else _flagged(node)
+    instructed = system.endswith(WITH) if asked else bool(part.get("use_instruction"))
     return None if found is None else (found, SETTINGS[int(instructed)])
 
 
-def _models(node: Mapping[str, Any]) -> list[str]:
-    """Names of the model that makes a system what it is."""
-    kind = str(node.get("_target_", "")).rpartition(".")[2]
-    if kind == "BM25":
+def _kind(node: Mapping[str, Any]) -> str:
+    return str(node.get("_target_", "")).rpartition(".")[2]
+
+
+def _part(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The node that makes a system what it is: its encoder or reranker, BM25 itself; nothing of other kinds."""
+    key = {"Dense": "encoder", "Late": "encoder", "Rerank": "reranker"}.get(_kind(node))
+    part = node if _kind(node) == "BM25" else node.get(key or "")
+    return part if isinstance(part, Mapping) else {}
+
+
+def _models(node: Mapping[str, Any], part: Mapping[str, Any]) -> list[str]:
+    """Names of the model in it."""
+    if _kind(node) == "BM25":
         return ["bm25s"]
-    if kind not in ("Dense", "Late", "Rerank"):
-        return []
-    part = node.get("reranker" if kind == "Rerank" else "encoder")
-    part = part if isinstance(part, Mapping) else {}
     part = part["llm"] if isinstance(part.get("llm"), Mapping) else part
     names = [str(part[key]) for key in ("id", "wheel", "model") if isinstance(part.get(key), str)]
-    is_late = [row_of([name]) == "ColBERT" for name in names]  # of other encoders the paper has the pooled vectors
-    return [name for name, late in zip(names, is_late, strict=True) if kind == "Rerank" or late == (kind == "Late")]
-
-
-def _flagged(node: Mapping[str, Any]) -> bool:
-    """Whether a system puts instructions before queries by its own settings."""
-    inner = [value for value in node.values() if isinstance(value, Mapping)]
-    return bool(node.get("use_instruction")) or any(map(_flagged, inner))
+    # `late` over another encoder is no row: the paper has the pooled vectors.
+    return [name for name in names if (row_of([name]) == "ColBERT") == (_kind(node) == "Late")]
