@@ -433,6 +433,8 @@ class Config:
     """Arguments of a chat: who answers the prompts of rerankers, writers and judges."""
     reranker: Any = MISSING
     """Arguments of a reranker."""
+    reranker: Any = MISSING
+    """Arguments of a reranker."""
     tuning: TuningConfig = field(default_factory=TuningConfig)
     """Which weights are trained."""
     indexing: Any = MISSING
