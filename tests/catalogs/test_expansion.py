@@ -53,6 +53,11 @@ def test_what_a_record_lacks_leaves_no_empty_part():
     assert Profile().text == ""
 
 
+def test_fields_are_bounded_in_any_script():
+    long = Profile("工" * 5000, "word " * 5000)
+    assert long.text == f"Function: {'工' * 1000}. When to use: {'word ' * 59}word."
+
+
 @pytest.mark.parametrize(
     "schema",
     [

@@ -219,6 +219,7 @@ def test_a_server_that_is_down_stops_the_run(tmp_path):
         (json.dumps({"function": " two\nlines ", "tags": None}), Profile("two lines")),
         ('{"function": "f", "example": {"a": 1}, "limitations": ["x", "y"]}', Profile("f", "", "x; y", (), '{"a": 1}')),
         (json.dumps({"function": "\x1b[31mred"}), Profile("\\x1b[31mred")),
+        ('{"function": "half \\ud83d a pair"}', Profile("half ? a pair")),
         ("", None),
         ("[1]", None),
         (json.dumps({"function": ""}), None),

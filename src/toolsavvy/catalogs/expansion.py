@@ -15,8 +15,10 @@ from toolsavvy.catalog import Query, RetrievalSet, Tool, parameter_names, split_
 from toolsavvy.catalogs.audit import audit
 from toolsavvy.catalogs.splits import plain
 
-PARAMETERS, ABOUT_WORDS, FIELD_WORDS = 8, 12, 60
-"""At most: parameters that a template profile explains, words about each, words of any field of a profile."""
+PARAMETERS, ABOUT_WORDS = 8, 12
+"""At most: parameters that a template profile explains, words about each."""
+FIELD_WORDS, FIELD_CHARACTERS = 60, 1000
+"""Of any field of a profile; not every script puts spaces between words."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -40,7 +42,7 @@ class Profile:
 
     @property
     def text(self) -> str:
-        """The profile as documents hold it: one line, each field cut after `FIELD_WORDS` words."""
+        """The profile as documents hold it: one line, each field cut to its bounds."""
         parts = (
             ("Function", self.function),
             ("When to use", self.when_to_use),
@@ -48,7 +50,8 @@ class Profile:
             ("Tags", ", ".join(self.tags)),
             ("Example", self.example),
         )
-        return " ".join(f"{label}: {cut(value, FIELD_WORDS).rstrip('.')}." for label, value in parts if value.strip())
+        kept = ((label, cut(value, FIELD_WORDS)[:FIELD_CHARACTERS]) for label, value in parts)
+        return " ".join(f"{label}: {value.rstrip('.')}." for label, value in kept if value)
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,8 @@ def _plain(value: Any) -> str:
     if isinstance(value, list):
         return "; ".join(part for v in value if (part := _plain(v)))
     text = value if isinstance(value, str) else "" if value is None else json.dumps(value, ensure_ascii=False)
-    return visible(" ".join(text.split()))
+    whole = text.encode("utf-8", "replace").decode()  # half a surrogate pair fits into no file
+    return visible(" ".join(whole.split()))
 
 
 def _verdicts(pairs: Sequence[tuple[Source, Profile | None]], judge: Chat) -> list[Verdict]:
