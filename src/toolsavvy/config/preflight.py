@@ -36,6 +36,7 @@ SEVERAL = ("retriever", "suite")
 """Groups of which several options can be chosen, each under its own name."""
 _HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
 _HUB = ("huggingface.co", 443)
+_EMBEDDING_SERVER = "toolsavvy.retrieval.embedding_server.EmbeddingServer"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -61,9 +62,10 @@ def preflight(job: Job) -> schema.Config:
         check_model(config.model)
     if "generator" in used:
         _check_generator(config.generator)
-    for group in sorted(used & {"catalog", "retriever", "suite", "llm"}):
+    for group in sorted(used & {"catalog", "encoder", "retriever", "suite", "llm"}):
         for key, node in _targets(getattr(config, group), group):
             check_chat(node, key)
+            check_retrieval_model(node, key)
     _check_trainer(config)
     _check_logger(config.logger)
     _check_outputs(config, job)
@@ -363,7 +365,7 @@ def check_model(model: schema.ModelConfig) -> None:
     """
     if model.source == "path":
         _check_exists(str(model.path), "model.path")
-    if model.source == "hub" and not _hub_cached(model) and not reachable(*_HUB):
+    if model.source == "hub" and not _hub_cached(str(model.id), model.revision) and not reachable(*_HUB):
         fix = "download it where there is a network and copy the cache (HF_HOME), or use model=local model.path=FOLDER"
         raise UserError(f"'{model.id}' is not cached and the hub cannot be reached", where="model.id", fix=fix)
 
@@ -380,9 +382,15 @@ def check_chat(node: Mapping[str, Any], where: str) -> None:
     if target == "toolsavvy.models.chat.LocalChat":
         model = node["model"]
         check_model(model if isinstance(model, schema.ModelConfig) else schema.ModelConfig(**model))
-    if target != "toolsavvy.models.server.ServerChat":
-        return
-    url = urllib.parse.urlsplit(str(node.get("base_url", "http://127.0.0.1:8000/v1")))
+    if target == "toolsavvy.models.server.ServerChat":
+        kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
+        fix = "start the server, or correct llm.base_url, or use llm=local"
+        _check_server(node, where, "http://127.0.0.1:8000/v1", kept=kept, fix=fix)
+
+
+def _check_server(node: Mapping[str, Any], where: str, default: str, *, kept: bool, fix: str) -> None:
+    """A server must take connections, unless what it said before may be enough."""
+    url = urllib.parse.urlsplit(str(node.get("base_url", default)))
     try:
         port = url.port or _PORTS[url.scheme]
     except (ValueError, KeyError):
@@ -390,18 +398,38 @@ def check_chat(node: Mapping[str, Any], where: str) -> None:
     if not port or not url.hostname:
         expected = "http://HOST:PORT/v1 or https://HOST/v1"
         raise UserError(f"{url.geturl()!r} is no address", where=f"{where}.base_url", expected=expected)
-    kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
     behind_proxy = url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(url.hostname)
     if not kept and not behind_proxy and not _connects(url.hostname, port, 3.0):
-        fix = "start the server, or correct llm.base_url, or use llm=local"
         raise UserError("the server takes no connection", where=f"{where}.base_url={url.geturl()}", fix=fix)
 
 
-def _hub_cached(model: schema.ModelConfig) -> bool:
-    """Whether the model's config is in the hub's cache."""
+def check_retrieval_model(node: Mapping[str, Any], where: str) -> None:
+    """An embedding model or reranker must be there, or be reachable; nodes of other targets are let pass.
+
+    Raises:
+        UserError: a hub model that is not cached while the hub cannot be reached, or a server that takes no connection.
+    """
+    target, where = str(node["_target_"]), "encoder" if where.endswith(".encoder") else where  # most name ${encoder}
+    if target == _EMBEDDING_SERVER:
+        kept = node.get("cache", True) and any(assets.cache_dir("embeddings").glob("*.npy"))
+        _check_server(node, where, "https://api.openai.com/v1", kept=kept, fix="correct encoder.base_url")
+    if not target.startswith("toolsavvy.retrieval.") or node.get("source") != "hub" or not node.get("id"):
+        return
+    revision = node.get("revision")
+    if not _hub_cached(str(node["id"]), None if revision is None else str(revision)) and not reachable(*_HUB):
+        raise UserError(
+            f"'{node['id']}' is not cached and the hub cannot be reached", where=f"{where}.id",
+            fix="download it where there is a network and copy the cache (HF_HOME), or point at a copy with "
+            f"{where}.source=path {where}.path=FOLDER",
+        )  # fmt: skip
+
+
+def _hub_cached(name: str, revision: str | None) -> bool:
+    """Whether a model's config is in the hub's cache."""
     from huggingface_hub import try_to_load_from_cache
 
-    return isinstance(try_to_load_from_cache(str(model.id), "config.json", revision=model.revision), str)
+    files = ("config.json", "modules.json")
+    return any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in files)
 
 
 def reachable(host: str, port: int, seconds: float = 3.0) -> bool:

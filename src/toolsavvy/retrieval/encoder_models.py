@@ -33,7 +33,7 @@ class Source(NamedTuple):
     seed: int
     pooling: str | None = None
     append_eos: bool = False
-    bidirectional: bool = False
+    bidirectional: bool | None = None
     pool_prompt: bool = True
 
 
@@ -81,7 +81,7 @@ def position_limit(model: SentenceTransformer) -> int | None:
     if transformer is None:
         return None
     for module in transformer.modules():
-        table = getattr(module, "position_embeddings", None)
+        table: Any = getattr(module, "position_embeddings", None)
         if hasattr(table, "num_embeddings"):  # RoBERTa's positions start after the padding's
             offset = getattr(module, "padding_idx", None)
             return table.num_embeddings - (offset + 1 if isinstance(offset, int) and offset else 0)
@@ -146,8 +146,10 @@ def _give_shape(model: SentenceTransformer, source: Source) -> None:
         _set_pooling(model, source)
     if source.append_eos:
         append_eos(model.tokenizer)
-    if source.bidirectional:
-        see_both_ways(first.model)
+    transformer = getattr(first, "model", None)
+    declared = getattr(getattr(transformer, "config", None), "is_causal", None) is not False
+    if source.bidirectional is not None or not declared:
+        set_direction(transformer, both_ways=bool(source.bidirectional) or source.bidirectional is None)
 
 
 def _set_pooling(model: SentenceTransformer, source: Source) -> None:
@@ -185,15 +187,16 @@ def append_eos(tokenizer: Any) -> None:
     backend.post_processor = Sequence([backend.post_processor, after]) if backend.post_processor else after
 
 
-def see_both_ways(transformer: Any) -> None:
-    """Let a decoder's tokens see those after them too.
+def set_direction(transformer: Any, *, both_ways: bool) -> None:
+    """Let a decoder's tokens see those after them too, or only those before.
 
-    The config's flag changes the mask; attention that gets no mask, as nothing is padded, looks at its own flag.
+    The config's flag changes the mask; attention that gets no mask, as nothing is padded, looks at its own flag: with
+    one of them alone, a text's vector would depend on its neighbours in the batch.
     """
-    transformer.config.is_causal = False
+    transformer.config.is_causal = not both_ways
     for module in transformer.modules():
-        if getattr(module, "is_causal", None) is True:
-            module.is_causal = False
+        if isinstance(getattr(module, "is_causal", None), bool):
+            module.is_causal = not both_ways
 
 
 def _toy(source: Source) -> SentenceTransformer:

@@ -48,7 +48,7 @@ class Encoder:
         seed: of the toy's weights.
         pooling: mean | cls | lasttoken; None is the model's own.
         append_eos: end every text with the end-of-sequence token, as decoders with last-token pooling were trained.
-        bidirectional: let a decoder's tokens see those after them.
+        bidirectional: whether a decoder's tokens see those after them; None is what the model's config says.
         pool_prompt: whether what a template puts before a text counts in the pooling.
 
     Raises:
@@ -77,7 +77,7 @@ class Encoder:
         seed: int = 0,
         pooling: str | None = None,
         append_eos: bool = False,
-        bidirectional: bool = False,
+        bidirectional: bool | None = None,
         pool_prompt: bool = True,
     ) -> None:
         shape = (pooling, append_eos, bidirectional, pool_prompt)

@@ -1,0 +1,263 @@
+"""Embeddings of any OpenAI-compatible server: in batches, with retries, and no text paid for twice."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import random
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from toolsavvy import assets
+from toolsavvy.errors import UserError
+from toolsavvy.models.server import retry_after
+from toolsavvy.retrieval.encoders import Encoder
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddingServer(Encoder):
+    """An `Encoder` whose model runs on a server (`/embeddings`).
+
+    Time-outs, broken connections, 408, 409, 429, 5xx and answers that don't hold one finite vector of the same length
+    per text are tried again, after what `Retry-After` says or a doubling pause; what still fails stops the run, as a
+    ranking with holes is none. Vectors that arrived are in the cache by then.
+
+    Args:
+        model: name of the model on the server.
+        base_url: of the API, usually ending in /v1.
+        key_env: environment variable that holds the key; servers without keys need none.
+        dimensions: length of the vectors, where the model lets it be chosen; None is its own.
+        query_template: with {instruction} and {query}.
+        plain_template: with {query}, for queries without an instruction.
+        document_template: with {document}.
+        use_instruction: use the queries' instructions.
+        normalize: scale embeddings to length 1.
+        max_characters: longer texts are cut; None sends them whole. An empty text is sent as a space.
+        batch_size: texts a request.
+        concurrency: requests at once.
+        timeout: seconds for one attempt.
+        retries: further attempts after the first.
+        backoff: seconds before the first retry; doubled each time, with jitter.
+        max_wait: longest pause in seconds; a server that asks for a longer one is not asked again.
+        cache: keep embeddings in the cache folder, keyed by server, model, settings and text.
+
+    Raises:
+        UserError: no base_url, a number out of range, or a template without its field.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str = "https://api.openai.com/v1",
+        key_env: str = "OPENAI_API_KEY",
+        dimensions: int | None = None,
+        query_template: str = "Instruct: {instruction}\nQuery: {query}",
+        plain_template: str = "{query}",
+        document_template: str = "{document}",
+        use_instruction: bool = False,
+        normalize: bool = True,
+        max_characters: int | None = 24_000,
+        batch_size: int = 64,
+        concurrency: int = 4,
+        timeout: float = 60.0,
+        retries: int = 5,
+        backoff: float = 1.0,
+        max_wait: float = 60.0,
+        cache: bool = True,
+    ) -> None:
+        super().__init__(
+            query_template=query_template, plain_template=plain_template, document_template=document_template,
+            use_instruction=use_instruction, normalize=normalize, batch_size=batch_size, cache=cache,
+        )  # fmt: skip
+        if not base_url.startswith(("http://", "https://")):
+            expected = "http://HOST:PORT/v1 or https://HOST/v1"
+            raise UserError(f"{base_url!r} is no address", where="encoder.base_url", expected=expected)
+        limits = (("timeout", timeout, 1e-3), ("retries", retries, 0), ("concurrency", concurrency, 1))
+        for key, value, least in (*limits, ("batch_size", batch_size, 1), ("dimensions", dimensions or 1, 1)):
+            if not value >= least:
+                raise UserError(f"{value} is out of range", where=f"encoder.{key}", expected=f">= {least}")
+        self.server_model, self.base_url, self.key_env, self.dimensions = model, base_url, key_env, dimensions
+        self.max_characters, self.concurrency = max_characters, concurrency
+        self.timeout, self.retries, self.backoff, self.max_wait = timeout, retries, backoff, max_wait
+        self._stop = threading.Event()
+
+    @property
+    def name(self) -> str:
+        """The model's name on the server."""
+        return self.server_model
+
+    @property
+    def model(self) -> Any:
+        """There is none here.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(
+            f"the weights of {self.name} are on a server", where="encoder",
+            expected="an embedding model with local weights, for training and for retriever=late",
+            fix="add encoder=minilm",
+        )  # fmt: skip
+
+    @property
+    def max_tokens(self) -> int | None:
+        """The server's business."""
+        return None
+
+    def fingerprint(self) -> str:
+        """sha256 over what tells two servers' vectors apart as far as can be known: address, model, dimensions."""
+        parts = (self.base_url, self.server_model, self.dimensions, self.max_characters)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+    @cached_property
+    def _client(self) -> Any:
+        from openai import OpenAI
+
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a request
+        return OpenAI(api_key=self._key_value or "none", base_url=self.base_url, timeout=self.timeout, max_retries=0)
+
+    @property
+    def _key_value(self) -> str:
+        return os.environ.get(self.key_env, "")
+
+    def _cached(self, texts: list[str], prompt: str = "") -> np.ndarray:
+        """Every batch is kept by itself, so that what was paid for survives a later failure."""
+        return self._encode(texts, prompt)
+
+    def _encode(self, texts: list[str], prompt: str = "") -> np.ndarray:
+        """Ask batch by batch, several at once."""
+        if not texts:
+            return np.zeros((0, self.dimensions or 0), dtype=np.float32)
+        self._stop.clear()
+        batches = [texts[i : i + self.batch_size] for i in range(0, len(texts), self.batch_size)]
+        pool = ThreadPoolExecutor(min(self.concurrency, len(batches)), thread_name_prefix="embeddings")
+        try:
+            parts = list(pool.map(self._batch, batches))
+        finally:
+            self._stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+        lengths = sorted({part.shape[1] for part in parts})
+        if len(lengths) > 1:
+            raise UserError(
+                f"the server gave vectors of different lengths ({', '.join(map(str, lengths))})",
+                where=f"encoder {self.name}", expected="one length", fix="remove old ones: another model answered then",
+            )  # fmt: skip
+        vectors = np.concatenate(parts)
+        if self.normalize:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+    def _batch(self, texts: list[str]) -> np.ndarray:
+        """Vectors of one request, from the cache where they are."""
+        if not self.cache:
+            return self._ask(texts)
+        path = assets.cache_dir("embeddings") / f"{self._key(texts)}.npy"
+        try:
+            vectors = np.load(path, allow_pickle=False)
+            if vectors.ndim == 2 and len(vectors) == len(texts) and np.isfinite(vectors).all():
+                return vectors
+        except (OSError, ValueError, EOFError):
+            log.debug("no embeddings at %s", path)
+        vectors = self._ask(texts)
+        with assets.atomic_write(path) as file:
+            np.save(file, vectors, allow_pickle=False)
+        return vectors
+
+    def _key(self, texts: list[str], prompt: str = "") -> str:
+        """Hash of everything that raw vectors depend on; normalisation comes after the cache."""
+        digest = hashlib.sha256(self.fingerprint().encode())
+        for text in texts:
+            digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+        return digest.hexdigest()
+
+    def _ask(self, texts: list[str]) -> np.ndarray:
+        """One request, with retries.
+
+        Raises:
+            UserError: it failed for good.
+        """
+        body: dict[str, Any] = {"model": self.server_model, "input": [self._sent(text) for text in texts]}
+        body |= {"encoding_format": "float"} | ({"dimensions": self.dimensions} if self.dimensions else {})
+        error: Exception = RuntimeError("not asked")
+        for attempt in range(self.retries + 1):
+            if self._stop.is_set():
+                break
+            try:
+                answer = self._client.post("/embeddings", cast_to=object, body=body)
+                return vectors_of(answer, len(texts), self.dimensions)
+            except Exception as fault:
+                error = fault
+            pause = self._pause(error, attempt)
+            if attempt == self.retries or pause is None or not _worth_retrying(error):
+                break
+            self._stop.wait(pause)
+        self._stop.set()
+        raise self._failure(error) from error
+
+    def _sent(self, text: str) -> str:
+        cut = text if self.max_characters is None else text[: self.max_characters]
+        return cut.encode("utf-8", "replace").decode() or " "
+
+    def _pause(self, error: Exception, attempt: int) -> float | None:
+        """Seconds before the next attempt; None where the server asks for more patience than there is."""
+        asked = retry_after(getattr(getattr(error, "response", None), "headers", {}))
+        if asked is not None:
+            return asked if asked <= self.max_wait else None
+        return min(self.max_wait, self.backoff * 2**attempt) * random.uniform(0.75, 1.0)
+
+    def _failure(self, error: Exception) -> UserError:
+        """One message, without the key."""
+        status, where = getattr(error, "status_code", None), f"encoder.base_url={self.base_url}"
+        told = " ".join(f"{type(error).__name__}{f' {status}' if status else ''}: {error}".split())[:300]
+        told = told.replace(self._key_value, "***") if self._key_value else told
+        if status in (401, 403):
+            what = f"the server refuses the key in ${self.key_env}" if self._key_value else "the server wants a key"
+            return UserError(f"{what} ({status})", where=where, fix=f"set the environment variable {self.key_env}")
+        if status == 404:
+            fix = "correct encoder.model or encoder.base_url (which usually ends in /v1)"
+            return UserError(f"the server doesn't know {self.name!r} ({told})", where=where, fix=fix)
+        expected = "one finite vector per text" + (f" of length {self.dimensions}" if self.dimensions else "")
+        fix = "start the server or try again later: vectors that arrived are kept"
+        fix = "make encoder.batch_size or encoder.max_characters smaller" if status in (400, 413, 422) else fix
+        return UserError(
+            f"no embeddings after {self.retries + 1} attempts ({told})", where=where, expected=expected, fix=fix
+        )
+
+
+def vectors_of(answer: Any, count: int, dimensions: int | None) -> np.ndarray:
+    """Read a server's answer: float32 [text, dimension], in the order that its `index` fields tell.
+
+    Raises:
+        ValueError: it is not one finite vector of the same length for each of `count` texts.
+    """
+    rows: Sequence[Any] = answer.get("data") or () if isinstance(answer, Mapping) else ()
+    try:
+        places = [int(row.get("index", i)) for i, row in enumerate(rows)]
+        vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
+    except (TypeError, KeyError, ValueError, AttributeError) as fault:
+        raise ValueError(f"the answer holds no data[].embedding of equal length: {str(answer)[:80]!r}") from fault
+    if sorted(places) != list(range(count)) or vectors.ndim != 2:
+        raise ValueError(f"the answer holds {len(rows)} vectors for {count} texts: {str(answer)[:80]!r}")
+    if dimensions and vectors.shape[1] != dimensions:
+        raise ValueError(f"the vectors have length {vectors.shape[1]}, asked for {dimensions}")
+    if not np.isfinite(vectors).all():
+        raise ValueError("the vectors hold NaN or infinity")
+    ordered = np.empty_like(vectors)
+    ordered[places] = vectors
+    return ordered
+
+
+def _worth_retrying(error: Exception) -> bool:
+    """Whether the same request may succeed later."""
+    import openai
+
+    if isinstance(error, openai.APIStatusError):
+        return error.status_code in (408, 409, 429) or error.status_code >= 500
+    return isinstance(error, openai.APIConnectionError | openai.APIResponseValidationError | ValueError)
