@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from toolsavvy import report
-from toolsavvy.report import WIDTH, console, result_table
-from toolsavvy.suites.table import Result
+from toolsavvy.report import WIDTH, console, pair_table, result_table
+from toolsavvy.suites.table import Comparison, Result
 
 
 def result(system: str, metric: str, k: int, value: float | None, **more: Any) -> Result:
@@ -105,3 +105,18 @@ def test_output_that_is_no_terminal_is_wide_enough_for_every_column(monkeypatch:
     wide = console()
     assert wide.width == WIDTH
     assert all(len(line) <= WIDTH and "…" not in line for line in printed(results, width=wide.width))
+
+
+def test_chosen_pairs_show_differences_in_points_and_leave_other_rivals_out() -> None:
+    def difference(rival: str, low: float | None, high: float | None) -> Comparison:
+        return Comparison("s", "test", "completeness", 10, "graph", rival, 0.042, low, high, 0.01, 30)
+
+    out = io.StringIO()
+    table = pair_table(
+        [difference("dense", 0.01, 0.074), difference("bm25", None, None)], [("graph", "dense")], ["test", "x"]
+    )
+    Console(file=out, width=WIDTH, emoji=False, highlight=False).print(table)
+    lines = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
+    assert lines[1].split()[-1] == "C@10" and lines[2].split() == ["test", "(30", "queries)"]
+    assert lines[3].split() == ["graph", "-", "dense", "+4.2", "[+1.0,", "+7.4]"] and len(lines) == 4
+    assert report._difference(difference("bm25", None, None)) == "+4.2"

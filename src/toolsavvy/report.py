@@ -21,6 +21,7 @@ COLUMNS = (
     ("internalization", 1),
     ("internalization", 5),
 )
+PAIR_COLUMNS = (("recall", 10), ("ndcg", 10), ("completeness", 5), ("completeness", 10), ("completeness", 50))
 NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": "IS", "mrr": "MRR", "precision": "P"}
 
 
@@ -85,6 +86,40 @@ def _cell(record: Any, best: float) -> str:
     if record.low is None:
         return value
     return f"{value} [dim]{100 * record.low:.0f}–{100 * record.high:.0f}[/dim]"  # noqa: RUF001 - a range
+
+
+def pair_table(comparisons: Sequence[Any], pairs: Sequence[tuple[str, str]], slices: Sequence[str]) -> Table:
+    """Differences in points with 95 % intervals of chosen pairs of systems, one section a slice.
+
+    Args:
+        comparisons: records with the fields of `suites.Comparison`.
+        pairs: (system, rival).
+        slices: which slices, in order; those without comparisons are left out.
+    """
+    cells = {(c.slice, c.system, c.rival, c.metric, c.k): c for c in comparisons}
+    present = {(c.metric, c.k) for c in comparisons if (c.system, c.rival) in pairs}
+    shown = [column for column in PAIR_COLUMNS if column in present]
+    table = Table(title="chosen pairs", title_justify="left", box=None, pad_edge=False, padding=(0, 1))
+    table.add_column("pair, difference in points", overflow="fold")
+    for metric, k in shown:
+        table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
+    for name in (s for s in slices if any(c.slice == s for c in comparisons)):
+        count = next(c.n for c in comparisons if c.slice == name)
+        table.add_row(f"[bold]{escape(name)}[/bold] ({count} queries)")
+        for a, b in pairs:
+            table.add_row(escape(f"  {a} - {b}"), *(_difference(cells.get((name, a, b, *column))) for column in shown))
+    return table
+
+
+def _difference(record: Any) -> str:
+    """'+4.2 [+1.1, +7.3]'; bold where the interval leaves 0 out."""
+    if record is None:
+        return ""
+    value = f"{100 * record.difference:+.1f}"
+    if record.low is None:
+        return value
+    value = f"[bold]{value}[/bold]" if record.low > 0 or record.high < 0 else value
+    return f"{value} [dim]{escape(f'[{100 * record.low:+.1f}, {100 * record.high:+.1f}]')}[/dim]"
 
 
 def comparison_table(

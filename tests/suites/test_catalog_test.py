@@ -84,6 +84,7 @@ def test_slices_cover_subsets_tiers_and_name_overlap(outcome: Outcome) -> None:
         "test_seen": 4,
         "test_seen/short": 2,
         "test_seen/verbose": 2,
+        "test_seen/golds=several": 1,
         "test_seen/tier=easy": 1,
         "test_seen/tier=medium": 1,
         "test_seen/name_overlap=full": 2,
@@ -167,6 +168,39 @@ def test_paired_tests_find_the_better_system_and_stay_in_the_headline(outcome: O
         ("gen-constrained", "good"),
         ("gen-free", "good"),
     }
+
+
+def test_named_pairs_are_compared_in_every_metric_and_on_queries_of_several_golds() -> None:
+    data, systems = many(2)
+    found = CatalogTest(resamples=300, pairs=[["s1", "s0"]]).run(data, systems)
+    named = [c for c in found.comparisons if (c.system, c.rival) == ("s1", "s0")]
+    assert {c.metric for c in named} == {"recall", "precision", "ndcg", "completeness", "mrr", "map"}
+    assert len({(c.slice, c.metric, c.k) for c in named}) == len(named), "one comparison each"
+    gold = [{data.catalog.index[t]: g for t, g in q.relevant.items()} for q in data.splits["test"]]
+    values = [per_query(systems[s][""]["test"], gold, 10).completeness for s in ("s1", "s0")]
+    alone = paired_difference(*values, [min(q.relevant) for q in data.splits["test"]], n=300)
+    test = next(c for c in named if (c.metric, c.k) == ("completeness", 10))
+    assert (test.difference, test.low) == pytest.approx((alone.interval.value, alone.interval.low))
+    mixed = CatalogTest(resamples=50, pairs=[["good", "gen-free"]]).run(DATA, SYSTEMS)
+    assert mixed.pairs == (("good", "gen-free"),)
+    several = [c for c in mixed.comparisons if c.slice == "test_seen/golds=several" and c.metric == "completeness"]
+    assert {(c.system, c.rival, c.k, c.difference, c.n) for c in several} == {
+        ("good", "gen-free", 1, 0.0, 1),
+        ("good", "gen-free", 5, 1.0, 1),
+    }
+
+
+@pytest.mark.parametrize("pairs", [[["good"]], ["good"], [["good", "good"]]])
+def test_what_is_no_pair_is_refused(pairs: list[list[str]]) -> None:
+    with pytest.raises(UserError, match="is no pair") as caught:
+        CatalogTest(pairs=pairs)
+    assert caught.value.where == "suite.catalog_test.pairs" and "[system, rival]" in caught.value.expected
+
+
+def test_a_pair_of_an_unknown_system_is_refused() -> None:
+    with pytest.raises(UserError, match="'goood' is no system of this run") as caught:
+        CatalogTest(pairs=[["gen-free", "goood"]]).run(DATA, SYSTEMS)
+    assert caught.value.where == "suite.catalog_test.pairs" and caught.value.fix == "did you mean 'good'?"
 
 
 def test_a_system_alone_gets_the_same_numbers_as_in_company() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_words
-from toolsavvy.errors import UserError
+from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.metrics import GoldMatrix, ndcg_toolgen, per_query
 from toolsavvy.retrieval.bm25 import tokenize
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Retriever
@@ -18,6 +18,8 @@ from toolsavvy.retrieval.trec import Run, encode, write_qrels, write_run
 from toolsavvy.suites.table import Column, Comparison, Outcome, Ratio, Result, Table, write_jsonl
 
 FREE, CONSTRAINED = "free", "constrained"
+SEVERAL = "golds=several"
+"""Slice of the queries that need more than one tool."""
 Rankings = Mapping[str, Ranking]
 """Split -> ranking of its queries."""
 Systems = Mapping[str, Mapping[str, Rankings]]
@@ -56,14 +58,19 @@ def name_overlap(query: Query, catalog: Catalog) -> str:
 
 
 def slices_of(split: str, queries: Sequence[Query], catalog: Catalog) -> dict[str, np.ndarray]:
-    """Slice name -> positions of its queries: the split, its subsets, tiers and name overlaps."""
+    """Slice name -> positions of its queries: the split, its subsets, tiers, name overlaps, queries of several golds.
+
+    Tiers and numbers of golds are no slices where all queries are alike.
+    """
     groups: dict[str, list[int]] = defaultdict(list)
     tiers = {query.tier for query in queries}
+    is_mixed = len({len(query.gold) > 1 for query in queries}) > 1
     for position, query in enumerate(queries):
         overlap = f"name_overlap={name_overlap(query, catalog)}"
         names = [split, f"{split}/{overlap}"]
         names += [f"{split}/{query.subset}", f"{split}/{query.subset}/{overlap}"] if query.subset else []
         names += [f"{split}/tier={query.tier}"] if len(tiers) > 1 and query.tier else []
+        names += [f"{split}/{SEVERAL}"] if is_mixed and len(query.gold) > 1 else []
         for name in names:
             groups[name].append(position)
     return {name: np.array(groups[name]) for name in sorted(groups, key=lambda name: (name.count("/"), name))}
@@ -80,6 +87,7 @@ class CatalogTest:
         toolgen_ndcg: also report `ndcg_toolgen`, the inflated variant of ToolGen's released code.
         shown: ranks kept in the prediction records (run files hold all).
         name: of the suite.
+        pairs: (system, rival) that are compared in every metric, also on the queries of several golds, and shown.
     """
 
     def __init__(
@@ -91,6 +99,7 @@ class CatalogTest:
         toolgen_ndcg: bool = False,
         shown: int = 10,
         name: str = "catalog_test",
+        pairs: Sequence[Sequence[str]] = (),
     ) -> None:
         if not ks or min(ks) < 1:
             raise UserError(f"ks={list(ks)}", where=f"suite.{name}.ks", expected="cut-offs of at least 1")
@@ -98,6 +107,7 @@ class CatalogTest:
             raise UserError(f"resamples={resamples}", where=f"suite.{name}.resamples", expected=">= 1")
         self.ks, self.resamples, self.seed = tuple(sorted(set(ks))), resamples, seed
         self.compared, self.toolgen_ndcg, self.shown, self._name = tuple(compared), toolgen_ndcg, shown, name
+        self.pairs = _checked_pairs(pairs, name)
 
     @property
     def name(self) -> str:
@@ -120,10 +130,11 @@ class CatalogTest:
         """Score rankings of every test split; one depth for all systems.
 
         Raises:
-            UserError: the set has no test query.
+            UserError: the set has no test query, or a pair names no system.
             ValueError: a ranking is missing, of another depth, or of another number of queries.
         """
         splits = tested(data)
+        self._check_named([label(system, mode) for system, modes in systems.items() for mode in modes])
         _check_depths(splits, systems, self.depth(data.catalog))
         results: list[Result] = []
         comparisons: list[Comparison] = []
@@ -132,7 +143,17 @@ class CatalogTest:
             rows, tests = table.evaluate(self.resamples, self.seed)
             results += rows
             comparisons += tests
-        return Outcome(self.name, tuple(results), tuple(comparisons), self._predictions(data.catalog, splits, systems))
+        predictions = self._predictions(data.catalog, splits, systems)
+        return Outcome(self.name, tuple(results), tuple(comparisons), predictions, self.pairs)
+
+    def _check_named(self, systems: Sequence[str]) -> None:
+        """Every pair must be of systems that were ranked."""
+        missing = next((name for pair in self.pairs for name in pair if name not in systems), None)
+        if missing is not None:
+            raise UserError(
+                f"{missing!r} is no system of this run", where=f"suite.{self.name}.pairs",
+                expected=f"two of {', '.join(systems)}", fix=did_you_mean(missing, systems),
+            )  # fmt: skip
 
     def _table(self, data: RetrievalSet, split: str, queries: Sequence[Query], systems: Systems) -> Table:
         """Per-query values of every system on one split."""
@@ -154,8 +175,9 @@ class CatalogTest:
         subsets = {query.subset for query in queries if query.subset}
         main = split in (data.headline or data.test_splits)
         headline = (split, *(f"{split}/{subset}" for subset in sorted(subsets))) if main else ()
+        headline += (f"{split}/{SEVERAL}",) if headline and self.pairs else ()
         clusters = [min(query.gold) for query in queries]
-        return Table(self.name, clusters, slices, columns, ratios, headline, self.compared)
+        return Table(self.name, clusters, slices, columns, ratios, headline, self.compared, self.pairs)
 
     def _columns(self, system: str, mode: str, ranking: Ranking, gold: GoldMatrix, k: int) -> list[Column]:
         """All metrics of a system at one k, recall first."""
@@ -192,6 +214,15 @@ class CatalogTest:
         gold = tuple(sorted(query.gold))
         asked = (self.name, system, split, query.subset, query.tier, query.id, query.text)
         return Prediction(*asked, gold, tools, tuple(s for _, s in kept))
+
+
+def _checked_pairs(pairs: Sequence[Sequence[str]], suite: str) -> tuple[tuple[str, str], ...]:
+    """Each pair must be two systems."""
+    wrong = next((pair for pair in pairs if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]), None)
+    if wrong is not None:
+        what = f"{wrong if isinstance(wrong, str) else list(wrong)} is no pair"
+        raise UserError(what, where=f"suite.{suite}.pairs", expected="[system, rival]", fix="pairs=[[graph,dense]]")
+    return tuple((pair[0], pair[1]) for pair in pairs)
 
 
 def tested(data: RetrievalSet) -> dict[str, tuple[Query, ...]]:

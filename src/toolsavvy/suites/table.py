@@ -33,9 +33,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A system minus its best rival on the same items and resamples; p is of the sign-flip test over clusters.
+    """A system minus a rival on the same items and resamples; p is of the sign-flip test over clusters.
 
-    The rival is the best of the others *in this table*, and p-values are not corrected for how many there are.
+    The rival is the best of the others *in this table*, or one that was named; p-values are not corrected for how many
+    there are.
     """
 
     suite: str
@@ -60,6 +61,7 @@ class Outcome:
         results: every number.
         comparisons: paired tests.
         predictions: system -> records.
+        pairs: (system, rival) that were asked for; their comparisons are shown.
         shown: slices of the main table; () are the headline splits.
         columns: (metric, k) of the main table; () are the usual ones.
     """
@@ -68,6 +70,7 @@ class Outcome:
     results: tuple[Result, ...]
     comparisons: tuple[Comparison, ...] = ()
     predictions: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+    pairs: tuple[tuple[str, str], ...] = ()
     shown: tuple[str, ...] = ()
     columns: tuple[tuple[str, int], ...] = ()
 
@@ -120,6 +123,7 @@ class Table:
         ratios: metrics over pairs of columns.
         headline: slices with paired tests, averages among them.
         compared: metrics with paired tests.
+        pairs: (system, rival) that are tested too, in every metric.
         strata: name -> int positions of items that are resampled among themselves (tasks).
         averages: slice of its own -> weight of each stratum's mean in it; weights sum to 1.
     """
@@ -131,6 +135,7 @@ class Table:
     ratios: Sequence[Ratio] = ()
     headline: Sequence[str] = ()
     compared: Sequence[str] = ()
+    pairs: Sequence[tuple[str, str]] = ()
     strata: Mapping[str, np.ndarray] = field(default_factory=dict)
     averages: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
@@ -196,8 +201,8 @@ class Table:
     def _tests(
         self, name: str, values: np.ndarray, means: np.ndarray, replicates: np.ndarray, part: Resamples
     ) -> list[Comparison]:
-        """Every system against the best of the others."""
-        pairs = self._pairs(means)
+        """Every system against the best of the others, and the named pairs."""
+        pairs = list(dict.fromkeys([*self._pairs(means), *self._named(means)]))
         if not pairs:
             return []
         left, right = (list(side) for side in zip(*pairs, strict=True))
@@ -230,6 +235,16 @@ class Table:
                 if rivals:
                     pairs.append((ours, max(rivals, key=lambda position: means[position])))
         return pairs
+
+    def _named(self, means: np.ndarray) -> list[tuple[int, int]]:
+        """Columns of the pairs that were asked for."""
+        place = {(c.system, c.metric, c.k): i for i, c in enumerate(self.columns) if np.isfinite(means[i])}
+        sides = [(place.get((a, *key)), place.get((b, *key))) for a, b in self.pairs for key in self._metrics()]
+        return [(ours, rival) for ours, rival in sides if ours is not None and rival is not None]
+
+    def _metrics(self) -> list[tuple[str, int | None]]:
+        """Every metric and k, in order."""
+        return list(dict.fromkeys((column.metric, column.k) for column in self.columns))
 
     def _family(self, position: int) -> str:
         """Whose column it is, over decoding modes."""
