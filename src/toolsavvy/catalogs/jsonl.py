@@ -33,8 +33,8 @@ def load(
 
     A tool: `id`, and at least one of `name` and `description`; optional `group`, `category`, `parameters`, `returns`
     (JSON Schemas). A query: `id`, `text`, `relevant` ([tool ids] or {tool id: grade}); optional `split`, `instruction`,
-    `subset`, `tier`. A query without `split` belongs to the split in its file's name (`queries_train.jsonl`), else
-    to "test".
+    `subset`, `tier`, `negatives` ([tool ids]), `absent` (golds that no tool here is: {id: grade}). A query without
+    `split` belongs to the split in its file's name (`queries_train.jsonl`), else to "test".
 
     Args:
         path: the folder or the tools file (.jsonl or .parquet).
@@ -167,7 +167,7 @@ def _records(path: Path) -> Iterator[Record]:
         raise UserError(
             f"no readable Parquet ({shorten(str(fault))})", where=str(path), expected="Parquet", fix="write it again"
         ) from fault
-    nested = ("parameters", "returns", "relevant")
+    nested = ("parameters", "returns", "relevant", "negatives", "absent")
     for number, row in enumerate(frame.iter_rows(named=True), start=1):
         place = f"{path}, row {number}"
         for key in nested:
@@ -211,12 +211,14 @@ def _query(record: Record, tools: ToolTable, path: Path) -> tuple[str, Query]:
         raise no_gold(record, "relevant")
     instruction = record.get("instruction", str, None)
     extra = {key: record.text(key) for key in ("subset", "tier")}
-    return split, Query(record.text("id", None), record.text("text", None), relevant, instruction, **extra)
+    wrong, absent = tuple(_ids(record.get("negatives", list, []), record, "negatives")), record.get("absent", dict, {})
+    key, text = record.text("id", None), record.text("text", None)
+    return split, Query(key, text, relevant, instruction, **extra, negatives=wrong, absent=absent)
 
 
-def _ids(given: Sequence[Any], record: Record) -> list[str]:
+def _ids(given: Sequence[Any], record: Record, field: str = "relevant") -> list[str]:
     """Tool ids of a list, all text."""
     for value in given:
         if not isinstance(value, str):
-            raise record.wrong("relevant", f"{shorten(value)} is no tool id", "a list of texts", "put ids in quotes")
+            raise record.wrong(field, f"{shorten(value)} is no tool id", "a list of texts", "put ids in quotes")
     return list(given)

@@ -70,7 +70,8 @@ def names_tool(text: str, query: Query, catalog: Catalog) -> bool:
     words = set(tokens(text))
     for key in query.relevant:
         name = "".join(tokens(split_words(catalog.tools[catalog.index[key]].name)))
-        if name in words or re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text, re.IGNORECASE):
+        spelled = key.lower() in text.lower()  # cheap, and mostly false
+        if name in words or (spelled and re.search(rf"(?<!\w){re.escape(key)}(?!\w)", text, re.IGNORECASE)):
             return True
     return False
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from toolsavvy.catalog import Catalog, parameter_names
+from toolsavvy.catalog import Catalog, parameter_names, split_words
 from toolsavvy.generators.collecting import Entry, Item
 from toolsavvy.generators.overlap import tokens
 from toolsavvy.retrieval.encoders import Encoder
@@ -103,7 +103,7 @@ def _exact(entries: Sequence[Entry]) -> tuple[list[Entry], list[Merge]]:
     for entry in entries:
         tool = entry.tool
         # A text without letters and digits stands for itself: two such texts are not equal for having no words.
-        words = tuple(" ".join(tokens(text)) or text.strip() for text in (tool.name, tool.description))
+        words = tuple(" ".join(tokens(text)) or text.strip() for text in (split_words(tool.name), tool.description))
         key = (*words, *sorted(parameter_names(tool.parameters)))
         stays = next((e for e in bins[key] if _same_place(e, entry)), None)
         if stays is None:
