@@ -19,9 +19,11 @@ from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.methods.beside import published_table
 from toolsavvy.methods.sets import load_set
-from toolsavvy.report import COLUMNS, console, result_table
+from toolsavvy.report import COLUMNS, console, pair_table, result_table
+from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.graph import Graph
 from toolsavvy.retrieval.ranking import Retriever
-from toolsavvy.suites.catalog_test import CatalogTest
+from toolsavvy.suites.catalog_test import SEVERAL, CatalogTest
 from toolsavvy.suites.table import Outcome
 from toolsavvy.tracking import Run
 from toolsavvy.training.finetuned import FineTuned
@@ -84,6 +86,10 @@ def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
     asked = getattr(cfg.method, "instructions", ())
     for name, node in cfg.retriever.items():
         retriever = build(reading_instructions(node) if asked else node)
+        if isinstance(retriever, Dense):
+            retriever.validation = data.validation
+        if isinstance(retriever, Graph):
+            retriever.validation = data.validation
         if isinstance(retriever, FineTuned):
             retriever.validation, retriever.hardware = data.validation, hardware(cfg)
         retrievers[name] = retriever
@@ -126,6 +132,9 @@ def show_outcomes(
         title = f"{outcome.suite} on {data.catalog.name}: % with 95 % interval"
         out = console()
         out.print(result_table(outcome.results, slices, columns=outcome.columns or COLUMNS, title=title))
+        if outcome.pairs:
+            tested = [*slices, *(f"{s}/{SEVERAL}" for s in slices)]
+            out.print(pair_table(outcome.comparisons, outcome.pairs, tested))
         if published := published_table(outcome, data, run.config):
             out.print(published)
     for system, told in (facts or {}).items():

@@ -13,6 +13,7 @@ import numpy as np
 from toolsavvy.catalog import Catalog, Query
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoders import Encoder
+from toolsavvy.retrieval.fields import FieldMatcher
 from toolsavvy.retrieval.index_file import Origin, load, save
 from toolsavvy.retrieval.ranking import Ranking, blocks, rank_scores, stack, tie_ranks
 
@@ -27,6 +28,14 @@ class Dense:
         index: a FAISS factory string; "Flat" is exact.
         parameters: search-time parameters of the index ({"nprobe": 16}, {"efSearch": 64}).
         index_path: folder that keeps the index: written where it is absent, read (and checked) where it is there.
+        fields: match these fields of a tool each by itself (`fields.FIELDS`); None matches its whole document.
+        field_weights: field -> weight; None learns them from training queries, else from `validation`.
+
+    Attributes:
+        validation: queries that the weights of fields are learned from where there are no training queries.
+
+    Raises:
+        UserError: unknown fields or weights, or fields together with another index than Flat, or with `index_path`.
     """
 
     def __init__(
@@ -35,9 +44,13 @@ class Dense:
         index: str = "Flat",
         parameters: Mapping[str, float] | None = None,
         index_path: str | None = None,
+        fields: Sequence[str] | None = None,
+        field_weights: Mapping[str, float] | None = None,
     ) -> None:
         self.encoder, self.index, self.parameters = encoder, index, dict(parameters or {})
         self.index_path = Path(index_path).expanduser() if index_path else None
+        self.validation: Sequence[Query] = ()
+        self.matcher = self._matcher(fields, field_weights)
         self._index: Any = None
         self._flat: Any = None
         self._found: list[float] = []
@@ -45,21 +58,43 @@ class Dense:
         self._document_of = np.zeros(0, dtype=np.int64)
         self._ties = np.zeros(0, dtype=np.int64)
 
+    def _matcher(self, fields: Sequence[str] | None, weights: Mapping[str, float] | None) -> FieldMatcher | None:
+        """Matching by field, which is exact and in memory."""
+        if fields is None:
+            if weights is not None:
+                raise UserError(
+                    "weights without fields", where="retriever.dense.field_weights", expected="null",
+                    fix="name the fields: 'retriever.dense.fields=[name,description]'",
+                )  # fmt: skip
+            return None
+        for key, value, wanted in (("index", self.index, "Flat"), ("index_path", self.index_path, None)):
+            if value != wanted:
+                raise UserError(
+                    f"{key}={value} does not go with fields, each of which has vectors of its own",
+                    where=f"retriever.dense.{key}", expected=wanted or "null", fix="leave out fields or this",
+                )  # fmt: skip
+        return FieldMatcher(self.encoder, fields, weights)
+
     @property
     def flat_recall(self) -> float | None:
         """Mean share of Flat's top k that another index found in all searches so far; None for Flat itself."""
         return float(np.mean(self._found)) if self._found else None
 
     def facts(self) -> dict[str, float]:
-        """What an index that isn't Flat misses of Flat's ranking."""
+        """What an index that isn't Flat finds of Flat's ranking, or the weights of fields."""
+        if self.matcher is not None:
+            return self.matcher.facts()
         return {} if self.flat_recall is None else {f"recall_of_flat@{self._depth}": self.flat_recall}
 
     def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
-        """Embed and index the documents, tools with the same document once; training queries are not used.
+        """Embed and index the documents, tools with the same document once; only weights of fields need queries.
 
         Raises:
             UserError: FAISS can't build the index, or the saved one was built from something else or is damaged.
         """
+        if self.matcher is not None:
+            self.matcher.fit(catalog, train or self.validation)
+            return self
         # One vector per distinct document: tools that share it tie exactly, whatever the order of floating point sums.
         place = {document: i for i, document in enumerate(dict.fromkeys(catalog.documents))}
         self._document_of = np.array([place[document] for document in catalog.documents], dtype=np.int64)
@@ -91,11 +126,15 @@ class Dense:
         texts = hashlib.sha256(encoder.document_template.encode("utf-8", "surrogatepass"))
         for document in documents:
             texts.update(hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest())
-        settings = f"max_tokens={encoder.max_tokens} normalize={encoder.normalize}"
+        source = encoder.source
+        settings = f"max_tokens={encoder.max_tokens} normalize={encoder.normalize} append_eos={source.append_eos}"
+        settings += f" bidirectional={source.bidirectional} pool_prompt={source.pool_prompt}"
         return Origin(catalog.fingerprint, texts.hexdigest(), encoder.fingerprint(), settings, self.index)
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
         """Rank min(k, tools) tools per query; an approximate index may leave ranks empty."""
+        if self.matcher is not None:
+            return self.matcher.search(queries, k)
         vectors = self.encoder.encode_queries(queries)
         exact = self.index == "Flat"
         found = self._rank(self._index, vectors, k, exact=exact)
