@@ -142,10 +142,13 @@ def _give_shape(model: SentenceTransformer, source: Source) -> None:
         # A tokenizer with a chat template would have its library wrap every text into a conversation.
         first.modality_config = {"text": first.modality_config["text"]}
         first.input_formatter.supported_modalities = ["text"]
+    tokenizer: Any = model.tokenizer
+    if getattr(tokenizer, "pad_token", "") is None:  # decoders come without; what is padded is masked anyway
+        tokenizer.pad_token = tokenizer.eos_token
     if source.pooling or not source.pool_prompt:
         _set_pooling(model, source)
     if source.append_eos:
-        append_eos(model.tokenizer)
+        append_eos(tokenizer)
     transformer = getattr(first, "model", None)
     declared = getattr(getattr(transformer, "config", None), "is_causal", None) is not False
     if source.bidirectional is not None or not declared:
@@ -178,8 +181,6 @@ def append_eos(tokenizer: Any) -> None:
     eos, eos_id = tokenizer.eos_token, tokenizer.eos_token_id
     if eos_id is None:
         raise UserError("the tokenizer has no end-of-sequence token", where="encoder.append_eos", expected="false")
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = eos
     if tokenizer("a")["input_ids"][-1] == eos_id:
         return
     backend = tokenizer.backend_tokenizer
