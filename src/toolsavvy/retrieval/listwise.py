@@ -84,18 +84,18 @@ class LLMReranker:
     different queries are asked at once.
 
     The other two need a local model and read logits instead of words, which also works for models too small to follow
-    the instruction: `yes` is the log-odds of yes against no after being asked whether the tool is needed; `query` is
+    the instruction: `yes_no` is the log-odds of yes against no after being asked whether the tool is needed; `query` is
     the mean log-probability of the query's tokens after the tool's document (query likelihood, Sachan et al. 2022).
 
     Args:
         llm: who answers.
-        scoring: listwise | yes | query.
+        scoring: listwise | yes_no | query.
         window: tools that are ordered at once (listwise); as RankGPT.
         step: how far the window moves; less than the window, so that a good tool can rise all the way.
         use_instruction: put the queries' instructions before them.
         max_characters: of a document; the rest is cut.
-        batch_size: pairs per forward pass (yes, query).
-        precision: fp32 | bf16 | auto, of the forward passes on a CPU (yes, query).
+        batch_size: pairs per forward pass (yes_no, query).
+        precision: fp32 | bf16 | auto, of the forward passes on a CPU (yes_no, query).
 
     Raises:
         UserError: a step or window out of range, or likelihoods of a model on a server.
@@ -104,7 +104,7 @@ class LLMReranker:
     def __init__(
         self,
         llm: Chat,
-        scoring: Literal["listwise", "yes", "query"] = "listwise",
+        scoring: Literal["listwise", "yes_no", "query"] = "listwise",
         window: int = 20,
         step: int = 10,
         use_instruction: bool = False,
@@ -196,14 +196,14 @@ class LLMReranker:
             for rows in by_length([ids for ids, _ in prompts], self.batch_size):
                 ids, mask = right_padded([prompts[i][0] for i in rows], tokenizer.pad_token_id or 0, model.device)
                 labels = [prompts[i][1] for i in rows]
-                read = self._log_odds if self.scoring == "yes" else _mean_log_probability
+                read = self._log_odds if self.scoring == "yes_no" else _mean_log_probability
                 scores[rows] = read(model, ids, mask, labels).double().cpu().numpy()
         return scores
 
     def _prompt(self, query: str, document: str) -> tuple[list[int], int]:
         """Token ids, and how many at the end are the label whose likelihood counts (0: the next token does)."""
         assert isinstance(self.llm, LocalChat)
-        if self.scoring == "yes":
+        if self.scoring == "yes_no":
             return self._fitting(JUDGE.format(query=query, document=document)), 0
         label = self.llm.loaded.text.encode(query)[: self.llm.limit // 2] or self.llm.loaded.text.encode(" ")
         return [*self._fitting(WRITE.format(document=document), len(label)), *label], len(label)

@@ -143,8 +143,8 @@ class PairReranker:
         document_template: with {document}.
         use_instruction: use the queries' instructions.
         prompt: of seq2seq and causal models, with {query} then {document}.
-        yes: of the same, the vocabulary entry whose logit is the score.
-        no: the one that is subtracted; None takes the logit of `yes` alone.
+        positive: of the same, the vocabulary entry whose logit is the score.
+        negative: the one that is subtracted; None takes the logit of `positive` alone.
         max_length: tokens of a pair; None is the model's own limit.
         batch_size: pairs per forward pass.
         dtype: float32 | bfloat16 | float16, of the weights.
@@ -169,8 +169,8 @@ class PairReranker:
         document_template: str = "{document}",
         use_instruction: bool = False,
         prompt: str = "",
-        yes: str = "",
-        no: str | None = None,
+        positive: str = "",
+        negative: str | None = None,
         max_length: int | None = None,
         batch_size: int = 32,
         dtype: str = "float32",
@@ -186,10 +186,12 @@ class PairReranker:
         self.document_template = _template("document_template", document_template, "{document}")
         if kind != "cross_encoder":
             _template("prompt", prompt, "{query}", "{document}")
-            if prompt.index("{query}") > prompt.index("{document}") or not yes:
-                expected = "a prompt with {query} before {document}, and the word `yes`"
-                raise UserError("prompt or yes is missing", where="reranker.prompt", expected=expected)
-        self.reading = Reading(prompt, yes, no)
+            if prompt.index("{query}") > prompt.index("{document}") or not positive:
+                expected = "a prompt with {query} before {document}, and the word `positive`"
+                raise UserError(
+                    "the order is wrong, or no positive word is given", where="reranker.prompt", expected=expected
+                )
+        self.reading = Reading(prompt, positive, negative)
         self.use_instruction, self.max_length = use_instruction, max_length
         self.batch_size, self.cache = batch_size, cache
         self._scored = 0

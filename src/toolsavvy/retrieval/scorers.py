@@ -42,13 +42,13 @@ class Reading(NamedTuple):
 
     Args:
         prompt: with {query} and {document}.
-        yes: the vocabulary entry or word whose logit is the score.
-        no: the one that is subtracted from it; None takes the logit of `yes` alone.
+        positive: the vocabulary entry or word whose logit is the score.
+        negative: the one that is subtracted from it; None takes the logit of `positive` alone.
     """
 
     prompt: str = ""
-    yes: str = ""
-    no: str | None = None
+    positive: str = ""
+    negative: str | None = None
 
 
 class Scorer(Protocol):
@@ -148,14 +148,14 @@ class CrossEncoderScorer:
         """As `Scorer.score`; the longer side of a pair that is too long is cut."""
         import torch
 
-        own = self.model.max_length
-        self.model.max_length = min(own, max_length) if own and max_length else max_length or own
+        own = self.model.max_seq_length
+        self.model.max_seq_length = min(own, max_length) if own and max_length else max_length or own
         try:
             logits = self.model.predict(
                 list(pairs), batch_size=batch_size, activation_fn=torch.nn.Identity(), show_progress_bar=False
             )
         finally:
-            self.model.max_length = own
+            self.model.max_seq_length = own
         logits = np.asarray(logits, dtype=np.float32)
         return logits[:, 1] - logits[:, 0] if logits.ndim == 2 and logits.shape[1] == 2 else logits.reshape(-1)
 
@@ -165,7 +165,7 @@ class CrossEncoderScorer:
 
 
 class WordScorer:
-    """A model that answers a prompt with one word: the logit of `yes`, less that of `no` where there is one.
+    """A model that answers a prompt with one word: the logit of a positive one, less that of a negative one.
 
     Encoder-decoders are read at the first decoder step (monoT5, Nogueira et al. 2020), causal models at the last token
     of the prompt (BGE's LLM rerankers). Too long a pair loses the end of its document, never the prompt's (the released
@@ -192,7 +192,9 @@ class WordScorer:
         # Encoder-decoders of the T5 family put a space before every piece by themselves.
         pieces = [p.replace("{{", "{").replace("}}", "}") for p in (head, *rest.split("{document}", 1))]
         self._frame = [self._text.encode(p.strip() if seq2seq else p) for p in pieces]
-        self.words = [single_token(tokenizer, w, self._text) for w in (reading.yes, reading.no) if w is not None]
+        self.words = [
+            single_token(tokenizer, w, self._text) for w in (reading.positive, reading.negative) if w is not None
+        ]
 
     def prompt(self, pair: Pair, max_length: int | None) -> list[int]:
         """Token ids; the query gets at most half the room, the document what is left."""
