@@ -10,6 +10,7 @@ Usage: toolsavvy [GROUP=OPTION ...] [KEY=VALUE ...]
 Methods (method=...)
   toolgen    an LLM that holds a whole tool catalog in its weights: memorization, then retrieval training
   evaluate   any systems on any suites, one table; trains nothing
+  generate   a benchmark from catalogs: sampled, merged, with instructions, audited, exported; trains nothing
   report     several seeds of finished runs as one table with intervals
   doctor     versions, devices, caches: does this machine work?
 
