@@ -13,6 +13,7 @@ import pytorch_lightning as pl
 import torch
 from torch import Tensor
 
+from toolsavvy.errors import UserError
 from toolsavvy.training.losses import Contrast, info_nce, process, replayed_loss
 from toolsavvy.training.negatives import Pools, Twins
 from toolsavvy.training.sampling import Pair
@@ -92,6 +93,28 @@ class Validation:
     tools: Sequence[int] | None = None
 
 
+def refuse_idle(examples: Examples, settings: Settings, where: str) -> None:
+    """Refuse a training in which no tool is ever told from another: its loss would be 0 from first to last.
+
+    Args:
+        examples: what would be trained on.
+        settings: how.
+        where: the key that the settings stand under.
+
+    Raises:
+        UserError: batches of one tool alone, and no hard negative.
+    """
+    tools = {tool for _, tool in examples.pairs}
+    has_hard = settings.negatives and examples.pools is not None and any(examples.pools.of_query)
+    if has_hard or (len(tools) > 1 and settings.batch_size > 1):
+        return
+    what = (
+        f"batches of {min(settings.batch_size, len(tools))} tool and no hard negatives: there is nothing to tell apart"
+    )
+    expected = "two tools in a batch, or hard negatives"
+    raise UserError(what, where=where, expected=expected, fix=f"{where}.batch_size=32, and queries for several tools")
+
+
 class ContrastiveModule(pl.LightningModule):
     """InfoNCE over in-batch and hard negatives; no gold of a query is ever among its negatives.
 
@@ -130,9 +153,13 @@ class ContrastiveModule(pl.LightningModule):
         features = {k: v.to(self.device) if isinstance(v, Tensor) else v for k, v in features.items()}
         return torch.nn.functional.normalize(self.model(features)["sentence_embedding"].float(), dim=-1)
 
-    def on_train_epoch_start(self) -> None:
-        """Dropout of an epoch depends on the epoch alone: a training that is continued draws what it would have."""
-        torch.manual_seed(1_000_003 * self.settings.seed + self.current_epoch)
+    def on_train_batch_start(self, batch: Any, batch_idx: int) -> None:
+        """Dropout of an epoch depends on the epoch alone: a training that is continued draws what it would have.
+
+        Lightning calls no `on_train_epoch_start` where it continues.
+        """
+        if batch_idx == 0:
+            torch.manual_seed(1_000_003 * self.settings.seed + self.current_epoch)
 
     def training_step(self, pairs: list[Pair], index: int) -> Tensor:
         """InfoNCE loss of one (global) batch of pairs."""
@@ -163,9 +190,9 @@ class ContrastiveModule(pl.LightningModule):
         tools = list(dict.fromkeys([*own, *(t for pair in pairs for t in self._negatives(pair))]))
         column, row = {t: i for i, t in enumerate(tools)}, {q: i for i, q in enumerate(queries)}
         golds = np.array([column[t] for t in own])
-        excluded = self.twins.matrix(own, tools)
-        for i, (q, _) in enumerate(pairs):
-            excluded[i] |= np.isin(tools, list(self.examples.golds[q]))
+        known = list(dict.fromkeys(t for q in queries for t in self.examples.golds[q]))
+        place, twins = {t: i for i, t in enumerate(known)}, self.twins.matrix(known, tools)
+        excluded = np.stack([twins[[place[t] for t in self.examples.golds[q]]].any(axis=0) for q, _ in pairs])
         excluded[np.arange(len(pairs)), golds] = False
         rows = torch.tensor([row[q] for q, _ in pairs])
         parts = (rows, torch.from_numpy(golds), torch.from_numpy(excluded))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import torch
 from torch.utils.data import DataLoader
 
 from toolsavvy.catalog import Catalog, Query, relevant_indices
@@ -15,7 +16,14 @@ from toolsavvy.errors import UserError
 from toolsavvy.retrieval.dense import Dense
 from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.ranking import Ranking
-from toolsavvy.training.contrastive import ContrastiveModule, Examples, Settings, Validation, eager_attention
+from toolsavvy.training.contrastive import (
+    ContrastiveModule,
+    Examples,
+    Settings,
+    Validation,
+    eager_attention,
+    refuse_idle,
+)
 from toolsavvy.training.fitting import Hardware, fit
 from toolsavvy.training.sampling import DistinctTools
 
@@ -62,10 +70,14 @@ def tune(
 
     Returns:
         The SentenceTransformer, ready for inference, and its learning curves.
+
+    Raises:
+        UserError: adapters that fit nowhere.
     """
     model = copy.deepcopy(encoder.model)
-    limit, model.max_seq_length = model.max_seq_length, settings.max_length
-    wrapped = _with_adapters(model, lora) if lora else None
+    limit, read = model.max_seq_length, encoder.max_tokens  # what evaluation cuts off is no use in training
+    model.max_seq_length = min(settings.max_length, read) if read else settings.max_length
+    wrapped = _with_adapters(model, lora, settings.seed) if lora else None
     sampler = DistinctTools(examples.pairs, settings.batch_size, settings.seed)
     steps = settings.epochs * len(sampler)
     module = ContrastiveModule(model, examples, settings, steps=steps, validation=validation, watch=watch)
@@ -83,14 +95,31 @@ def tune(
     return model.eval(), module.history
 
 
-def _with_adapters(model: Any, lora: LoRA) -> Any:
-    """Put adapters into the transformer; all else is frozen."""
+def _with_adapters(model: Any, lora: LoRA, seed: int) -> Any:
+    """Put adapters into the transformer, the same ones for the same seed; all else is frozen.
+
+    Raises:
+        UserError: there is no transformer, or none of its modules is a target.
+    """
     from peft import LoraConfig, get_peft_model
 
+    if not isinstance(getattr(model[0], "model", None), torch.nn.Module):
+        what = f"the encoder starts with a {type(model[0]).__name__}, which takes no adapters"
+        raise UserError(what, where="tuning.kind", expected="full for this encoder", fix="tuning=full")
     config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=lora.targets)  # type: ignore[arg-type]
     for parameter in model.parameters():
         parameter.requires_grad_(False)
-    model[0].model = get_peft_model(model[0].model, config)
+    try:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            model[0].model = get_peft_model(model[0].model, config)
+    except ValueError as error:
+        linear = {n.rpartition(".")[2] for n, m in model[0].model.named_modules() if isinstance(m, torch.nn.Linear)}
+        targets = lora.targets if isinstance(lora.targets, str) else ", ".join(lora.targets)
+        raise UserError(
+            f"{targets} are no modules that adapters fit into", where="tuning.targets",
+            expected=f"all-linear, or some of {', '.join(sorted(linear))}", fix="tuning.targets=all-linear",
+        ) from error  # fmt: skip
     return model[0].model
 
 
@@ -111,7 +140,7 @@ class FineTuned:
         hardware: where it trains.
 
     Raises:
-        UserError: (on fit) there are no training queries.
+        UserError: (on fit) there are no training queries, or nothing in a batch to tell apart.
     """
 
     def __init__(
@@ -144,6 +173,7 @@ class FineTuned:
             )  # fmt: skip
         queries = [(self.encoder.query_text(q),) for q in train]
         examples = Examples(queries, document_texts(self.encoder, catalog), relevant_indices(catalog, train))
+        refuse_idle(examples, self.settings, "retriever.finetuned")
         validation = None
         if self.validation:
             texts = [self.encoder.query_text(q) for q in self.validation]

@@ -34,7 +34,7 @@ def has_instructions(queries: Sequence[Query]) -> bool:
 def with_templates(
     data: RetrievalSet, embed: Callable[[Sequence[Query]], np.ndarray], neighbours: int = 5
 ) -> RetrievalSet:
-    """Give every query of every split an instruction that knows nothing of its own gold tools.
+    """Give every query that has none an instruction that knows nothing of its own gold tools.
 
     Args:
         data: a set with training queries.
@@ -51,14 +51,16 @@ def with_templates(
         near = np.argsort(-scores, axis=1, kind="stable")[:, :neighbours]
         near = [[j for j in row if np.isfinite(scores[i, j])] for i, row in enumerate(near)]
         splits[split] = tuple(
-            replace(q, instruction=_instruction(q, [subjects[j] for j in row]))
+            q if q.instruction else replace(q, instruction=_instruction(q, [subjects[j] for j in row]))
             for q, row in zip(queries, near, strict=True)
         )
     return replace(data, splits=splits)
 
 
 def _subject(catalog: Catalog, query: Query) -> str:
-    """Provider, or else category, of a query's first gold tool."""
+    """Provider, or else category, of a query's first gold tool; nothing where the catalog lacks its golds."""
+    if not query.relevant:
+        return ""
     tool = catalog.tools[catalog.index[min(query.relevant)]]
     return tool.group or tool.category
 

@@ -109,6 +109,12 @@ def process() -> tuple[int, int]:
     return (group.get_rank(), group.get_world_size()) if there else (0, 1)
 
 
+def wait_for_all() -> None:
+    """Go on when every process is here: what one of them has written is there for the others."""
+    if process()[1] > 1:
+        torch.distributed.barrier()
+
+
 def _gathered(parts: Sequence[Tensor], places: Sequence[Sequence[int]], n: int) -> Tensor:
     """Vectors of all texts [n, dimension]: every process fills in its own rows, and the sum is exact."""
     _, world = process()

@@ -151,7 +151,7 @@ def _pool(
 ) -> tuple[int, ...]:
     """Candidates of one query; `counts` grows."""
     tools, scores = ranked
-    if not len(tools):
+    if not len(tools) or not golds:  # a query whose golds the catalog lacks is in no pair
         return ()
     found = [scores[tools == gold][0] if (tools == gold).any() else scores[-1] for gold in golds]
     tools, scores = tools[low - 1 :], scores[low - 1 :]

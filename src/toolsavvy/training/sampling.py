@@ -40,7 +40,10 @@ class DistinctTools(Sampler[list[int]]):
         return self.batches
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Draw the next epoch."""
+        """Draw the next epoch, when its first batch is asked for.
+
+        Lightning makes the iterator of a training that is continued before it tells the epoch.
+        """
         rng = random.Random(f"{self.seed}/{self.epoch}")
         self.epoch += 1
         places: dict[int, list[int]] = {}
@@ -49,4 +52,4 @@ class DistinctTools(Sampler[list[int]]):
         dealt = [i for tool in places.values() for i in tool]
         batches = [dealt[start :: self.batches] for start in range(self.batches)]
         rng.shuffle(batches)
-        return iter(batches)
+        yield from batches
