@@ -64,7 +64,7 @@ class Rerank:
         if window is not None and window > pool:
             raise UserError(
                 f"a rerank window of {window} is larger than the pool of {pool} candidates ({why})",
-                where="reranker.window", expected=f"at most {pool}", fix=f"set window={pool} or less, or a larger pool",
+                where="reranker.window", expected=f"at most {pool}", fix=f"set reranker.window={pool} or less (retriever.llm_rerank.reranker.window={pool}), or a deeper pool",
             )  # fmt: skip
 
     def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
