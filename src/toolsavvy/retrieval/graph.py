@@ -22,8 +22,8 @@ log = logging.getLogger("toolsavvy")
 
 DAMPINGS, BLENDS = (0.5, 0.8), (0.25, 0.5, 0.75, 1.0)
 """What `tune` tries, with every kind of edges alone and with the weights that were given."""
-TUNED_K = 10
-"""`tune` maximises completeness at this depth."""
+TUNED_K, TUNED_QUERIES, TUNED_TOLERANCE = 10, 500, 1e-4
+"""`tune` maximises completeness at this depth on so many queries at most, drawn by a hash of their text."""
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,14 @@ class Graph:
     def _folds(self, catalog: Catalog, train: Sequence[Query], edges: Edges) -> list[tuple[Edges, list[Query]]]:
         """Queries to tune on, none with co-use edges of its own, nor of another one with the same text."""
         if self.validation:
-            return [(edges, list(self.validation))]
-        sides = [zlib.crc32(query.text.encode("utf-8", "surrogatepass")) % 2 for query in train]
-        halves = [[query for query, its in zip(train, sides, strict=True) if its == side] for side in (0, 1)]
+            return [(edges, _drawn(self.validation))]
+        halves: tuple[list[Query], list[Query]] = ([], [])
+        for query in train:
+            halves[_hash(query) % 2].append(query)
+        sides = [(half, other) for half, other in (halves, halves[::-1]) if half]
         if "co_use" not in edges.explicit:
-            return [(edges, half) for half in halves if half]
-        return [(edges.taught(catalog, other), half) for half, other in (halves, halves[::-1]) if half]
+            return [(edges, _drawn(half, TUNED_QUERIES // 2)) for half, _ in sides]
+        return [(edges.taught(catalog, other), _drawn(half, TUNED_QUERIES // 2)) for half, other in sides]
 
     def _grid(self) -> list[Walk]:
         """The settings to try, the first stage itself first, then low blends before high ones."""
@@ -216,11 +218,22 @@ class Graph:
                 for walk in (walk for walk in tried if walk.clauses == way):
                     key = (walk.weights, walk.damping)
                     if walk.blend and key not in reached:
-                        reached[key] = pagerank(mix(edges, walk.weights), start.restart, walk.damping)
+                        reached[key] = pagerank(mix(edges, walk.weights), start.restart, walk.damping, TUNED_TOLERANCE)
                     scores = start.blended(reached[key], walk.blend) if walk.blend else None
                     ranking = part.whole if scores is None else rank_scores(scores, ties, TUNED_K)
                     found_of = per_query(ranking, gold, TUNED_K)
                     tried[walk].append(np.stack([found_of.completeness, found_of.ndcg], axis=1))
+
+
+def _hash(query: Query) -> int:
+    """Of the text: the same on every machine, and not of the order of the queries."""
+    return zlib.crc32(query.text.encode("utf-8", "surrogatepass"))
+
+
+def _drawn(queries: Sequence[Query], most: int = TUNED_QUERIES) -> list[Query]:
+    """At most so many queries, in their order; those of one text are drawn together as far as there is room."""
+    kept = sorted(range(len(queries)), key=lambda i: (_hash(queries[i]) // 2, i))[:most]
+    return [queries[i] for i in sorted(kept)]
 
 
 def _check(walk: Walk, neighbours: int, depth: int, temperature: float) -> None:
