@@ -16,7 +16,14 @@ from toolsavvy.config.planning import make_plan
 HEAVY = ("torch", "transformers", "pytorch_lightning", "sentence_transformers", "faiss", "wandb")
 
 
-@pytest.mark.parametrize("choices", ["catalog=toy", "catalog=toy method=evaluate 'retriever=[bm25,dense,finetuned]'"])
+@pytest.mark.parametrize(
+    "choices",
+    [
+        "catalog=toy",
+        "catalog=toy method=evaluate 'retriever=[bm25,dense,finetuned]'",
+        "catalog=toy method=contrastive 'retriever=[bm25,dense]' 'method.mining.retriever=${retriever.bm25}'",
+    ],
+)
 def test_checking_and_planning_a_run_loads_nothing_heavy(choices: str, tmp_path: Path) -> None:
     overrides = [*shlex.split(choices), "dry_run=true", f"paths.outputs={tmp_path}"]
     code = (
@@ -32,6 +39,30 @@ def test_every_method_that_works_has_a_plan(name: str) -> None:
     overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
     plan = make_plan(typed(compose(overrides).config))
     assert plan.systems and plan.suites == ("catalog_test",)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "systems"),
+    [
+        ([], ("bm25", "zero_shot", "contrastive_hard")),
+        (["retriever=[bm25,dense]"], ("bm25", "dense", "contrastive_hard")),
+        (["retriever=dense", "retriever.dense.index=HNSW8"], ("dense", "zero_shot", "contrastive_hard")),
+        (["method.rivals=false", "retriever=dense"], ("zero_shot", "contrastive_hard")),
+        (["method.instructions=[with]", "method.rivals=false"], ("zero_shot-inst", "contrastive_hard-inst")),
+        (
+            ["method.instructions=[without,with]", "method.rivals=false"],
+            ("zero_shot", "zero_shot-inst", "contrastive_hard", "contrastive_hard-inst"),
+        ),
+    ],
+)
+def test_a_plan_of_contrastive_names_its_stages_and_the_systems_of_the_table(
+    overrides: list[str], systems: tuple[str, ...]
+) -> None:
+    choices = ["method=contrastive", "catalog=toy", "encoder=toy", "retriever=bm25", "tuning=full"]
+    plan = make_plan(typed(compose([*choices, "method.recipes.hard.epochs=2", *overrides]).config))
+    assert set(plan.systems) == set(systems) and len(plan.systems) == len(systems)
+    assert plan.stages == ("contrastive (hard): 72 pairs x 2 epochs, 3 hard negatives each, tuning=full",)
+    assert plan.training_tokens and plan.training_tokens > 72 * 2 * 4 * 10
 
 
 @pytest.mark.parametrize(

@@ -433,8 +433,6 @@ class Config:
     """Arguments of a chat: who answers the prompts of rerankers, writers and judges."""
     reranker: Any = MISSING
     """Arguments of a reranker."""
-    reranker: Any = MISSING
-    """Arguments of a reranker."""
     tuning: TuningConfig = field(default_factory=TuningConfig)
     """Which weights are trained."""
     indexing: Any = MISSING
@@ -501,13 +499,19 @@ class MiningConfig:
     def __post_init__(self) -> None:
         """Check ranges."""
         if len(self.window) != 2 or not 1 <= self.window[0] <= self.window[1]:
-            raise UserError(f"{self.window} is no window", where="method.mining.window", expected="[first, last] rank")
+            fix = "method.mining.window=[1,60]"
+            raise UserError(
+                f"{self.window} is no window", where="method.mining.window", expected="1 <= first <= last rank", fix=fix
+            )
+        if self.margin is not None:
+            _at_least(self.margin, 0, "method.mining.margin")
         for key in ("relative", "duplicates"):
             if getattr(self, key) is not None:
                 _between(getattr(self, key), 0, 1, f"method.mining.{key}")
         if self.retriever is not None and not (isinstance(self.retriever, dict) and "_target_" in self.retriever):
             where, expected = "method.mining.retriever", "null, or arguments with a _target_"
-            raise UserError(f"{self.retriever!r} is no retriever", where=where, expected=expected)
+            fix = "take those of a chosen one: retriever=bm25 'method.mining.retriever=${retriever.bm25}'"
+            raise UserError(f"{self.retriever!r} is no retriever", where=where, expected=expected, fix=fix)
 
 
 @dataclass
@@ -583,8 +587,15 @@ class ContrastiveConfig(MethodConfig):
         _check_instructions(self.instructions)
         if not self.recipes:
             raise UserError(
-                "is empty", where="method.recipes", expected="at least one recipe", fix="+method.recipes={mine:{epochs:3}}"
+                "is empty",
+                where="method.recipes",
+                expected="at least one recipe",
+                fix="+method.recipes={mine:{epochs:3}}",
             )
+        for name in self.recipes:  # it names a folder, and a system of the table
+            if not str(name).replace("-", "").replace("_", "").isalnum():
+                expected = "letters, digits, _ and -"
+                raise UserError(f"{name!r} is no name of a recipe", where="method.recipes", expected=expected)
 
 
 def _check_instructions(words: list[str]) -> None:

@@ -76,16 +76,18 @@ class Board:
         if isinstance(retriever, ToolGen):
             self.add_generator(name, retriever)
             return
-        fitted = False
+        first, fitted = next(iter(self.views.values())), False
         for suffix, view in self.views.items():
             if not self.has(name + suffix):
                 with self.run.stage(f"rank {name}{suffix}"):
-                    self._add(name + suffix, retriever, view, fit=not fitted)
+                    if not fitted:  # always to the first view, also where that was ranked before the run was cut off
+                        retriever = retriever.fit(first.catalog, first.train)
+                    self._add(name + suffix, retriever, view)
                 fitted = True
 
-    def _add(self, name: str, retriever: Retriever, view: RetrievalSet, *, fit: bool) -> None:
+    def _add(self, name: str, retriever: Retriever, view: RetrievalSet) -> None:
         """Rank every test split as one view of the queries shows it."""
-        rankings = rank(retriever, view, self.depth, fit=fit)
+        rankings = rank(retriever, view, self.depth, fit=False)
         if self._validates(name):
             rankings["validation"] = retriever.search(view.validation, self.depth)
         facts = dict(retriever.facts()) if isinstance(retriever, Reporting) else {}

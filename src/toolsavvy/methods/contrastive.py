@@ -31,37 +31,41 @@ from toolsavvy.methods.common import (
     show_answers,
     show_outcomes,
 )
+from toolsavvy.methods.plans import BEFORE, is_dense_zero_shot, systems_of
 from toolsavvy.models.loading import atomic_folder, quiet_transformers
 from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.encoder_models import load
 from toolsavvy.retrieval.encoders import Encoder
+from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.tracking import Run
-from toolsavvy.training.contrastive import Examples, Settings, Validation
+from toolsavvy.training.contrastive import Examples, Settings, Validation, refuse_idle
 from toolsavvy.training.finetuned import LoRA, document_texts, tune
 from toolsavvy.training.instructions import has_instructions, with_templates
+from toolsavvy.training.losses import wait_for_all
 from toolsavvy.training.negatives import Filter, Pools, Twins, given, mine
-
-BEFORE = "zero_shot"
-"""The encoder before training."""
 
 
 def run(cfg: Config, run: Run) -> None:
     """Train and evaluate, then print one table."""
     data = load_catalog(cfg, run)
     check(cfg, data)
-    encoder = build(reading_instructions(cfg.encoder) if cfg.method.instructions else cfg.encoder)
+    encoder = build(cfg.encoder)
+    _ = encoder.model  # an encoder that can't be trained says so now
     data = instructed(cfg, run, data, encoder)
+    # How test queries are asked must not change what is mined and trained.
+    reader = build(reading_instructions(cfg.encoder)) if cfg.method.instructions else encoder
     fused = {member for fusion in cfg.method.fusions.values() for member in fusion.members}
     board = Board(data, load_suites(cfg), run, cfg.method.depth, fused, cfg.method.instructions)
     if cfg.method.rivals:
         for name, retriever in make_retrievers(cfg, data).items():
             board.add(name, retriever)
-    if not (cfg.method.rivals and "dense" in cfg.retriever):  # which is the same
-        board.add(BEFORE, Dense(encoder))
+    if not is_dense_zero_shot(cfg):
+        board.add(BEFORE, Dense(reader))
     twins = twins_of(cfg, data, encoder)
     pools = negatives(cfg, run, data, encoder, twins)
     models = {name: train(cfg, run, data, encoder, pools, twins, name) for name in cfg.method.recipes}
     for name, folder in models.items():
-        board.add(f"contrastive_{name}", Dense(saved(encoder, folder)))
+        board.add(f"contrastive_{name}", Dense(saved(reader, folder)))
     for name, fusion in cfg.method.fusions.items():
         board.fuse(name, fusion.members, fusion.rule, fusion.weights)
     keep_model(run, models)
@@ -75,10 +79,11 @@ def check(cfg: Config, data: RetrievalSet) -> None:
     """Refuse before training what would only be met after it.
 
     Raises:
-        UserError: no training queries, rows without the negatives they should bring, or an unknown member of a fusion.
+        UserError: no training queries, rows without the negatives they should bring, ranks that no tool has, or an
+            unknown member of a fusion.
     """
     where = f"catalog {data.catalog.name}, split 'train'"
-    if not data.train:
+    if not any(q.relevant for q in data.train):
         raise UserError(
             "contrastive training needs training queries", where=where, expected="at least one training query",
             fix="choose a catalog with a train split (train_share=0.5 where it has none)",
@@ -88,19 +93,29 @@ def check(cfg: Config, data: RetrievalSet) -> None:
             "no training row brings negatives", where=where, expected="negatives, as method.mining.given=true",
             fix="method.mining.given=false mines them",
         )  # fmt: skip
-    systems = [*(cfg.retriever if cfg.method.rivals else ()), BEFORE, *(f"contrastive_{r}" for r in cfg.method.recipes)]
+    mines = not cfg.method.mining.given and any(recipe.negatives for recipe in cfg.method.recipes.values())
+    if mines and cfg.method.mining.window[0] > len(data.catalog):
+        raise UserError(
+            f"the window starts at rank {cfg.method.mining.window[0]}, and the catalog has {len(data.catalog)} tools",
+            where="method.mining.window", expected=f"a first rank of at most {len(data.catalog)}",
+            fix="method.mining.window=[1,60]",
+        )  # fmt: skip
+    systems = systems_of(cfg)
     for name, fusion in cfg.method.fusions.items():
         refuse_unknown_members(name, fusion.members, systems)
         systems.append(name)
 
 
 def instructed(cfg: Config, run: Run, data: RetrievalSet, encoder: Encoder) -> RetrievalSet:
-    """The set with an instruction for every query, where instructions are asked for and the train split has none."""
+    """The set with an instruction for every query, where instructions are asked for and the train split has none.
+
+    What the source wrote for test queries stays.
+    """
     wanted = "with" in cfg.method.instructions or any(r.instructions != "without" for r in cfg.method.recipes.values())
     if not wanted or has_instructions(data.train):
         return data
     run.note(instructions="template, from training rows alone")
-    say("  [dim]instructions are made by template, from training rows alone[/dim]")
+    say("  [dim]instructions that the catalog lacks are made by template, from training rows alone[/dim]")
 
     def embed(queries: Any) -> np.ndarray:
         vectors = encoder.encode_queries([replace(q, instruction=None) for q in queries])
@@ -128,14 +143,20 @@ def negatives(cfg: Config, run: Run, data: RetrievalSet, encoder: Encoder, twins
         return pools
     with run.stage("mine negatives"):
         node = cfg.method.mining.retriever
-        retriever = (build(node) if node is not None else Dense(encoder)).fit(data.catalog, data.train)
+        if node is None:
+            retriever: Retriever = Dense(encoder)
+        else:  # asked as it is itself configured, and given what retrievers that learn are given
+            only = replace(cfg, retriever={"mining": node}, method=replace(cfg.method, instructions=[]))
+            retriever = make_retrievers(only, data)["mining"]
+        retriever = retriever.fit(data.catalog, data.train)
         window, rule = cfg.method.mining.window, Filter(cfg.method.mining.relative, cfg.method.mining.margin)
         pools = mine(
             retriever, data.catalog, data.train, window=(window[0], window[1]), score_filter=rule, twins=twins
         )  # fmt: skip
     run.note(negatives=pools.counts)
     if not pools.counts["kept"]:
-        say(f"  [yellow]no hard negative was found ({pools.counts}): those of the batch remain[/yellow]")
+        why = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in pools.counts.items() if count)
+        say(f"  [yellow]no hard negative was found ({why}): those of the batch remain[/yellow]")
     with atomic_write(path, text=True) as file:
         json.dump({"of_query": pools.of_query, "counts": pools.counts}, file)
     return pools
@@ -156,23 +177,27 @@ def train(
 ) -> Path:
     """Train one recipe, or find what a run that was cut off has trained; returns the folder of the model."""
     recipe: ContrastiveRecipeConfig = cfg.method.recipes[name]
-    folder = run.checkpoints / name
+    folder, checkpoint = run.checkpoints / name, run.checkpoints / f"{name}.ckpt"
     if (folder / "modules.json").is_file():
+        checkpoint.unlink(missing_ok=True)
         return folder
     examples = Examples(
         [wordings(encoder, q, recipe.instructions) for q in data.train], document_texts(encoder, data.catalog),
         relevant_indices(data.catalog, data.train), pools, twins,
     )  # fmt: skip
+    settings = settings_of(cfg, recipe)
+    refuse_idle(examples, settings, f"method.recipes.{name}")
     with run.stage(f"train {name}"):
         model, history = tune(
-            encoder, examples, settings_of(cfg, recipe), lora=lora_of(cfg), hardware=hardware(cfg),
-            validation=validation_of(cfg, data, encoder, recipe), checkpoint=run.checkpoints / f"{name}.ckpt",
-            watch=curves(run, name),
+            encoder, examples, settings, lora=lora_of(cfg), hardware=hardware(cfg),
+            validation=validation_of(cfg, data, encoder, recipe), checkpoint=checkpoint, watch=curves(run, name),
         )  # fmt: skip
     best = max((point["recall@1"] for point in history if "recall@1" in point), default=None)
     run.note(**{f"train_{name}": {"pairs": len(examples.pairs), "validation_recall@1": best}})
-    save_whole(model, folder)
-    (run.checkpoints / f"{name}.ckpt").unlink(missing_ok=True)
+    if run.is_writer:
+        save_whole(model, folder)
+        checkpoint.unlink(missing_ok=True)
+    wait_for_all()
     return folder
 
 
@@ -234,10 +259,8 @@ def save_whole(model: Any, folder: Path) -> None:
 
 def saved(encoder: Encoder, folder: Path) -> Encoder:
     """The encoder's settings around a trained model, as it is on disk."""
-    from sentence_transformers import SentenceTransformer
-
-    with quiet_transformers():
-        return encoder.with_model(SentenceTransformer(str(folder), device=encoder.source.device).eval())
+    source = encoder.source._replace(kind="path", path=str(folder), revision=None)
+    return encoder.with_model(load.__wrapped__(source).eval())  # kept for this system alone, not in the loader's memory
 
 
 def keep_model(run: Run, models: Mapping[str, Path]) -> None:

@@ -12,6 +12,8 @@ from toolsavvy.methods.sets import load_set
 from toolsavvy.tracking.records import finished_runs
 from toolsavvy.training.rows import MULTI, SINGLE
 
+BEFORE = "zero_shot"
+"""What method=contrastive calls the encoder before training."""
 CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
 """Of English under a BPE vocabulary, and around every prompt: an estimate before any model is loaded."""
 
@@ -52,14 +54,37 @@ def contrastive(cfg: Config) -> Plan:
         hard = f", {recipe.negatives} hard negatives each" if recipe.negatives else ""
         stages.append(f"contrastive ({name}): {pairs} pairs x {recipe.epochs} epochs{hard}, tuning={cfg.tuning.kind}")
         tokens += pairs * recipe.epochs * (queries + documents * (1 + recipe.negatives))
-    systems = [*(cfg.retriever if cfg.method.rivals else ()), "zero_shot"]
-    systems += [f"contrastive_{name}" for name in cfg.method.recipes]
-    return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+    return Plan(tuple(stages), (*systems_of(cfg), *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+
+
+def systems_of(cfg: Config) -> list[str]:
+    """Systems of method=contrastive as the table calls them, but for fusions."""
+    names = [*(cfg.retriever if cfg.method.rivals else ()), *(() if is_dense_zero_shot(cfg) else (BEFORE,))]
+    return [
+        name + suffix for name in (*names, *map("contrastive_{}".format, cfg.method.recipes)) for suffix in asked(cfg)
+    ]
+
+
+def is_dense_zero_shot(cfg: Config) -> bool:
+    """Whether retriever=dense ranks by the encoder that training starts from, so that it need not rank twice."""
+    dense = (cfg.retriever or {}).get("dense") if cfg.method.rivals else None
+    own = {"_target_": "toolsavvy.retrieval.dense.Dense", "encoder": cfg.encoder, "index": "Flat"}
+    return dense is not None and own == {k: v for k, v in dense.items() if v and k != "index_path"}
+
+
+def asked(cfg: Config) -> list[str]:
+    """What is put behind a system's name for every way in which it is asked (`method.instructions`)."""
+    words = cfg.method.instructions
+    return [*([""] if not words or "without" in words else []), *(["-inst"] if "with" in words else [])]
 
 
 def evaluate(cfg: Config) -> Plan:
     """Systems and suites; nothing is trained but what a retriever trains itself."""
-    return Plan(systems=tuple(cfg.retriever), suites=tuple(cfg.suite), training_tokens=0)
+    return Plan(
+        systems=tuple(name + suffix for name in cfg.retriever for suffix in asked(cfg)),
+        suites=tuple(cfg.suite),
+        training_tokens=0,
+    )
 
 
 def generate(cfg: Config) -> Plan:
