@@ -62,9 +62,10 @@ class Rerank:
     def _check_window(self, pool: int, why: str) -> None:
         window = getattr(self.reranker, "window", None)
         if window is not None and window > pool:
+            keys = f"reranker.window={pool} or less (retriever.llm_rerank.reranker.window={pool})"
             raise UserError(
                 f"a rerank window of {window} is larger than the pool of {pool} candidates ({why})",
-                where="reranker.window", expected=f"at most {pool}", fix=f"set reranker.window={pool} or less (retriever.llm_rerank.reranker.window={pool}), or a deeper pool",
+                where="reranker.window", expected=f"at most {pool}", fix=f"set {keys}, or a deeper pool",
             )  # fmt: skip
 
     def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
