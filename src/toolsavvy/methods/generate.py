@@ -28,7 +28,7 @@ def run(cfg: Config, run: Run) -> None:
     run.note(**product.notes)
     for summary in product.tables:
         console().print(_table(summary))
-        run.table(summary.title, summary.columns, summary.rows)
+        run.table(re.sub(r"\W+", "_", summary.title.partition(":")[0]), summary.columns, summary.rows)
     console().print(
         f"{escape(product.name)}: {escape(', '.join(product.files))}: {escape(str(run.dir))}", soft_wrap=True
     )
