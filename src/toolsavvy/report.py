@@ -21,7 +21,7 @@ COLUMNS = (
     ("internalization", 1),
     ("internalization", 5),
 )
-PAIR_COLUMNS = (("recall", 10), ("ndcg", 10), ("completeness", 5), ("completeness", 10), ("completeness", 50))
+PAIR_COLUMNS = (("recall", 10), ("ndcg", 10), ("completeness", 5), ("completeness", 10))
 NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": "IS", "mrr": "MRR", "precision": "P"}
 
 
@@ -100,7 +100,7 @@ def pair_table(comparisons: Sequence[Any], pairs: Sequence[tuple[str, str]], sli
     present = {(c.metric, c.k) for c in comparisons if (c.system, c.rival) in pairs}
     shown = [column for column in PAIR_COLUMNS if column in present]
     table = Table(title="chosen pairs", title_justify="left", box=None, pad_edge=False, padding=(0, 1))
-    table.add_column("pair, difference in points", overflow="fold")
+    table.add_column("difference in points", no_wrap=True)
     for metric, k in shown:
         table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
     for name in (s for s in slices if any(c.slice == s for c in comparisons)):
