@@ -215,10 +215,10 @@ def _tool(record: Record, category: str) -> Tool:
     given = record.get(field, (str, dict))
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
     key = record.text("id", None)
-    return Tool(id=key, name=_name(text) or key, description=text, category=category)
+    return Tool(id=key, name=stated_name(text) or key, description=text, category=category)
 
 
-def _name(documentation: str) -> str:
+def stated_name(documentation: str) -> str:
     """What a JSON document calls its tool; "" where it is no JSON object or has no such field."""
     if not documentation.lstrip().startswith("{"):
         return ""
