@@ -75,3 +75,11 @@ def test_a_catalog_that_changed_since_the_run_was_cut_off_is_refused(tmp_path: P
         assert kept[:12] in error.value.expected
         assert error.value.fix
         assert stamp.read_text(encoding="utf-8") == kept
+
+
+def test_wrong_and_missing_tools_of_the_rows_tell_one_set_from_another() -> None:
+    data = toy_set(8)
+    first = data.train[0]
+    others = [replace(first, negatives=("toy:x",)), replace(first, absent={"toy:y": 1})]
+    sets = [data, *(replace(data, splits={**data.splits, "train": (q, *data.train[1:])}) for q in others)]
+    assert len({common._fingerprint(one) for one in sets}) == 3

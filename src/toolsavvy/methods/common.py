@@ -68,6 +68,8 @@ def _fingerprint(data: RetrievalSet) -> str:
     for split, queries in data.splits.items():
         for q in queries:
             row = (split, q.id, q.text, q.instruction, q.subset, q.tier, sorted(q.relevant.items()))
+            more = (q.negatives, sorted(q.absent.items()))
+            row += more if any(more) else ()  # none: as ever
             digest.update(repr(row).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
 
