@@ -67,6 +67,9 @@ def test_what_an_approximate_index_misses_is_told_over_all_searches(toy: Encoder
     share = [len(set(a) & set(b)) / 20 for a, b in zip(exact.indices.tolist(), found.tolist(), strict=True)]
     assert lossy.facts() == {"recall_of_flat@20": pytest.approx(np.mean(share))}
     assert 0 < np.mean(share) < 1
+    lossy.search(QUERIES, 3)
+    assert set(lossy.facts()) == {"recall_of_flat@3", "recall_of_flat@20"}, "depths are told apart"
+    assert lossy.facts()["recall_of_flat@20"] == pytest.approx(np.mean(share))
     assert Dense(toy).fit(CATALOG).facts() == {}
 
 

@@ -129,6 +129,10 @@ def test_document_tokens_are_cached_by_what_they_depend_on(
         ran.clear()
         other.documents(["one", "two words"])
         assert ran
+    shaped = Encoder.from_model(toy.model, cache=True, append_eos=True)
+    ran.clear()
+    TokenEncoder(shaped).documents(["one", "two words"])
+    assert ran, "an end of sequence shows in no weight, and changes every state"
     for damage in (b"", b"\x93NUMPY torn", None):
         for path in tmp_path.rglob("*.tokens.npy"):
             path.unlink() if damage is None else path.write_bytes(damage)

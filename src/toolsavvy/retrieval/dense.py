@@ -53,8 +53,7 @@ class Dense:
         self.matcher = self._matcher(fields, field_weights)
         self._index: Any = None
         self._flat: Any = None
-        self._found: list[float] = []
-        self._depth = 0
+        self._found: dict[int, list[float]] = {}
         self._document_of = np.zeros(0, dtype=np.int64)
         self._ties = np.zeros(0, dtype=np.int64)
 
@@ -78,13 +77,13 @@ class Dense:
     @property
     def flat_recall(self) -> float | None:
         """Mean share of Flat's top k that another index found in all searches so far; None for Flat itself."""
-        return float(np.mean(self._found)) if self._found else None
+        return float(np.mean([share for shares in self._found.values() for share in shares])) if self._found else None
 
     def facts(self) -> dict[str, float]:
         """What an index that isn't Flat finds of Flat's ranking, or the weights of fields."""
         if self.matcher is not None:
             return self.matcher.facts()
-        return {} if self.flat_recall is None else {f"recall_of_flat@{self._depth}": self.flat_recall}
+        return {f"recall_of_flat@{depth}": float(np.mean(shares)) for depth, shares in sorted(self._found.items())}
 
     def fit(self, catalog: Catalog, train: Sequence[Query] = ()) -> Self:
         """Embed and index the documents, tools with the same document once; only weights of fields need queries.
@@ -99,7 +98,7 @@ class Dense:
         place = {document: i for i, document in enumerate(dict.fromkeys(catalog.documents))}
         self._document_of = np.array([place[document] for document in catalog.documents], dtype=np.int64)
         self._ties = tie_ranks([tool.id for tool in catalog.tools])
-        self._found = []
+        self._found = {}
         indexes = self._indexes(catalog, list(place))
         self._index, self._flat = indexes["index"], indexes.get("flat", indexes["index"])
         set_parameters(self._index, self.parameters)
@@ -126,9 +125,9 @@ class Dense:
         texts = hashlib.sha256(encoder.document_template.encode("utf-8", "surrogatepass"))
         for document in documents:
             texts.update(hashlib.sha256(document.encode("utf-8", "surrogatepass")).digest())
-        source = encoder.source
-        settings = f"max_tokens={encoder.max_tokens} normalize={encoder.normalize} append_eos={source.append_eos}"
-        settings += f" bidirectional={source.bidirectional} pool_prompt={source.pool_prompt}"
+        append_eos, bidirectional, pool_prompt = encoder.shape
+        settings = f"max_tokens={encoder.max_tokens} normalize={encoder.normalize} append_eos={append_eos}"
+        settings += f" bidirectional={bidirectional} pool_prompt={pool_prompt}"
         return Origin(catalog.fingerprint, texts.hexdigest(), encoder.fingerprint(), settings, self.index)
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
@@ -140,9 +139,10 @@ class Dense:
         found = self._rank(self._index, vectors, k, exact=exact)
         if not exact and len(vectors):
             flat = self._rank(self._flat, vectors, k, exact=True)
-            self._depth = flat.indices.shape[1]
-            self._found += [np.isin(f, o).mean() for f, o in zip(flat.indices, found.indices, strict=True)]
-            log.info("index %s found %.1f %% of Flat's top %d", self.index, 100 * np.mean(self._found), self._depth)
+            depth = flat.indices.shape[1]
+            shares = self._found.setdefault(depth, [])
+            shares += [np.isin(f, o).mean() for f, o in zip(flat.indices, found.indices, strict=True)]
+            log.info("index %s found %.1f %% of Flat's top %d", self.index, 100 * np.mean(shares), depth)
         return found
 
     def _rank(self, index: Any, vectors: np.ndarray, k: int, *, exact: bool) -> Ranking:

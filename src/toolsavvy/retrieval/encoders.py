@@ -122,6 +122,11 @@ class Encoder:
         asked = self.max_length or self.model.max_seq_length
         return min((limit for limit in (asked, position_limit(self.model)) if limit), default=None)
 
+    @property
+    def shape(self) -> tuple[bool, bool | None, bool]:
+        """Settings that change vectors but show in neither weights nor modules; every cache key must hold them."""
+        return self.source.append_eos, self.source.bidirectional, self.source.pool_prompt
+
     def query_text(self, query: Query) -> str:
         """The text that stands for a query."""
         if self.use_instruction and query.instruction:
@@ -209,7 +214,7 @@ class Encoder:
         """Hash of everything that the embeddings depend on."""
         digest = hashlib.sha256(self.fingerprint().encode())
         digest.update(f"{self.max_tokens} {self.normalize} {len(texts)} {prompt!r}".encode())
-        digest.update(repr((self.source.append_eos, self.source.bidirectional, self.source.pool_prompt)).encode())
+        digest.update(repr(self.shape).encode())
         for text in texts:
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return digest.hexdigest()

@@ -143,7 +143,7 @@ class TokenEncoder:
         """Hash of everything that the vectors depend on."""
         encoder = self.encoder
         digest = hashlib.sha256(f"tokens {side} {encoder.fingerprint()} {encoder.max_tokens}".encode())
-        digest.update(f"{self.special_tokens} {self.storage} {len(texts)}".encode())
+        digest.update(f"{self.special_tokens} {self.storage} {len(texts)} {encoder.shape!r}".encode())
         for text in texts:
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         return digest.hexdigest()
