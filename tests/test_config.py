@@ -9,9 +9,10 @@ from omegaconf import OmegaConf
 
 from toolsavvy.config import compose as composing
 from toolsavvy.config.compose import build, compose, compose_sweep, typed, with_experiment
+from toolsavvy.config.methods import RecipeConfig
 from toolsavvy.config.places import conf_dir
 from toolsavvy.config.preflight import check_config, check_model, preflight
-from toolsavvy.config.schema import Config, ModelConfig, RecipeConfig, TuningConfig
+from toolsavvy.config.schema import Config, ModelConfig, TuningConfig
 from toolsavvy.errors import UserError
 from toolsavvy.tracking import cell_hash, config_hash
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolsavvy.config import schema
 from toolsavvy.config.compose import compose, typed
+from toolsavvy.config.methods import METHODS
 from toolsavvy.config.outline import keywords
 from toolsavvy.config.planning import make_plan
 
@@ -34,7 +34,7 @@ def test_checking_and_planning_a_run_loads_nothing_heavy(choices: str, tmp_path:
     assert done.stdout.splitlines()[-1] == "loaded [] 0", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(set(schema.METHODS) - {"doctor", "report"}))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report"}))
 def test_every_method_that_works_has_a_plan(name: str) -> None:
     overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
     plan = make_plan(typed(compose(overrides).config))

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from toolsavvy.config import schema
 from toolsavvy.config.explain import explain
+from toolsavvy.config.methods import METHODS
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.errors import UserError
 
@@ -51,7 +52,7 @@ def register() -> None:
     """Make the schemas and resolvers known; safe to call again."""
     store = ConfigStore.instance()
     store.store(name="schema", node=schema.Config)
-    for name, node in schema.METHODS.items():
+    for name, node in METHODS.items():
         store.store(group="schema/method", name=name, node=node)
     OmegaConf.register_new_resolver("run_name", _run_name, replace=True)
     # Cached: one token per composed run, carried over to the jobs of a sweep.

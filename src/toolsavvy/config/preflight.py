@@ -25,6 +25,7 @@ from toolsavvy import assets
 from toolsavvy.config import schema
 from toolsavvy.config.compose import Job, build, typed
 from toolsavvy.config.explain import unknown_key
+from toolsavvy.config.methods import EvaluateConfig, MethodConfig, ReportConfig
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.config.values import fits, kinds, wanted
@@ -76,7 +77,7 @@ def check_config(job: Job) -> schema.Config:
     """The checks that look at no file and no network: keys, types, ranges, interpolations, `_target_` signatures."""
     _refuse_extra_keys(job.config, "", job)
     config = typed(job.config, job.overrides)
-    if not isinstance(config.method, schema.MethodConfig):
+    if not isinstance(config.method, MethodConfig):
         raise UserError("method has no schema", where="method", expected="an option of the group method")
     _check_groups(config)
     _check_expand(config, job)
@@ -100,7 +101,7 @@ def _check_groups(config: schema.Config) -> None:
 
 def _check_something_to_do(config: schema.Config) -> None:
     """An evaluation needs systems and suites; training alone needs neither."""
-    for group in SEVERAL if isinstance(config.method, schema.EvaluateConfig) else ():
+    for group in SEVERAL if isinstance(config.method, EvaluateConfig) else ():
         if not getattr(config, group):
             options = ", ".join(groups().get(group, ()))
             fix = f"add {group}=OPTION or '{group}=[OPTION,OPTION]'"
@@ -320,7 +321,7 @@ def _check_runs(config: schema.Config) -> None:
     """
     from toolsavvy.tracking.records import finished_runs
 
-    is_report = isinstance(config.method, schema.ReportConfig)
+    is_report = isinstance(config.method, ReportConfig)
     reads = is_report or "suite" in config.method.uses
     after = {name: node for name, node in config.suite.items() if _is_after(str(node["_target_"]))} if reads else {}
     own = set(config.suite) - set(after) if not is_report else set[str]()

@@ -17,7 +17,8 @@ import numpy as np
 from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
 from toolsavvy.config.compose import build
-from toolsavvy.config.schema import Config, ContrastiveRecipeConfig
+from toolsavvy.config.methods import ContrastiveRecipeConfig
+from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.methods.after import run_after
 from toolsavvy.methods.board import Board, refuse_unknown_members

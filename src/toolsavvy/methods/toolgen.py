@@ -16,7 +16,8 @@ from torch import Tensor
 
 from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
 from toolsavvy.config.compose import build
-from toolsavvy.config.schema import Config, MemorizationConfig, RecipeConfig
+from toolsavvy.config.methods import RecipeConfig
+from toolsavvy.config.schema import Config, MemorizationConfig
 from toolsavvy.errors import UserError
 from toolsavvy.methods.after import run_after
 from toolsavvy.methods.board import Board, refuse_unknown_members
