@@ -34,11 +34,18 @@ def test_checking_and_planning_a_run_loads_nothing_heavy(choices: str, tmp_path:
     assert done.stdout.splitlines()[-1] == "loaded [] 0", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report"}))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report", "generate"}))
 def test_every_method_that_works_has_a_plan(name: str) -> None:
     overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
     plan = make_plan(typed(compose(overrides).config))
     assert plan.systems and plan.suites == ("catalog_test",)
+
+
+def test_the_plan_of_a_generator_names_it_and_its_sources() -> None:
+    overrides = ["method=generate", "catalog=toy", "encoder=toy", "+catalog@generator.sources.more=toy"]
+    plan = make_plan(typed(compose(overrides).config))
+    assert plan.stages == ("generator: ToolRet", "read catalog", "read more")
+    assert plan.training_tokens == 0
 
 
 @pytest.mark.parametrize(
