@@ -376,6 +376,7 @@ def test_samples_are_seeded_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"a": 1}', {"a": 1}),
         ('Sure!\n```json\n{"a": [1, {"b": 2}]}\n```\nDone {"c": 3}', {"a": [1, {"b": 2}]}),
         ('<think>{"no": 1}</think> so {"a": "}"} it is', {"a": "}"}),
+        ('<think>maybe {"no": 1}, or', None),
         ('{broken {"a": 1}', {"a": 1}),
         ("[1, 2]", None),
         ('{"a": NaN}', None),

@@ -64,8 +64,12 @@ class Chat(Protocol):
 
 
 def final_text(text: str) -> str:
-    """The answer without the reasoning that some models write before it (`<think>…</think>`)."""
-    return text.rpartition("</think>")[2].strip()
+    """The answer without the reasoning that some models write before it (`<think>…</think>`).
+
+    Reasoning that was cut off before its end is no answer, whatever it holds.
+    """
+    answer = text.rpartition("</think>")[2].strip()
+    return "" if answer.startswith("<think>") else answer
 
 
 def parse_json(text: str | None) -> dict[str, Any] | None:
