@@ -46,6 +46,7 @@ def ask(text: str = "q", instruction: str | None = None) -> Query:
         ("[2] > [4] > [1] > [3]", (1, 3, 0, 2), ""),
         ("Sure! Here:\n1. [2]\n2. [4]\n3. [1]\n4. [3]", (1, 3, 0, 2), ""),
         ("<think>[1] > [2]?</think>[3] > [2] > [1] > [4]", (2, 1, 0, 3), ""),
+        ("<think>[4] > [2]? Let me see, [1]", (0, 1, 2, 3), "nothing"),
         ("2 > 4 > 1 > 3", (1, 3, 0, 2), ""),
         ("2, 4, 1, 3.", (1, 3, 0, 2), ""),
         ("[2] > [4]", (1, 3, 0, 2), "missing"),
@@ -121,6 +122,13 @@ def test_the_best_rise_through_overlapping_windows() -> None:
     assert dict(reranker.facts()) == {"answers": 4, "malformed": 0, "failed": 0}
     (whole,) = LLMReranker(Oracle(), window=10, step=5).rerank([ask()], [[f"tool {v}" for v in values]])
     assert [values[i] for i in order_of(whole)] == sorted(values, reverse=True)
+
+
+def test_equal_documents_are_shown_once_and_tie() -> None:
+    oracle = Oracle()
+    (scores,) = LLMReranker(oracle, window=4, step=2).rerank([ask()], [[f"tool {v}" for v in (3, 7, 3, 7, 1)]])
+    assert scores.tolist() == [2, 3, 2, 3, 1]
+    assert oracle.batches == [1]
 
 
 def test_queries_are_asked_together_and_their_windows_one_after_another() -> None:
@@ -264,6 +272,16 @@ def test_an_empty_query_and_too_long_a_prompt(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UserError, match="tokens") as caught:
         reranker.rerank([ask("yes")], [["zz " * 300]])
     assert "max_characters" in caught.value.fix
+
+
+def test_a_model_that_cannot_tell_yes_from_no_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = toy_tokenizer(["some other words"] * 3, template=TEMPLATE)
+    text = TextEncoder(tokenizer)
+    monkeypatch.setattr(text, "encode", lambda *args: [5, 6])  # every word starts with the same piece
+    monkeypatch.setattr(chat_module, "_load", lambda *args: LoadedModel(toy_lm(tokenizer), tokenizer, text))
+    with pytest.raises(UserError, match="same token") as caught:
+        LLMReranker(LocalChat({"source": "toy"}), scoring="yes_no").rerank([ask()], [DOCUMENTS])
+    assert caught.value.where == "reranker.scoring" and "scoring=query" in caught.value.fix
 
 
 # --- the command ----------------------------------------------------------------------------------------------------

@@ -128,10 +128,14 @@ class LLMReranker:
         self.counts = {"answers": 0, "malformed": 0, "failed": 0} if scoring == "listwise" else {"pairs": 0}
 
     def rerank(self, queries: Sequence[Query], documents: Sequence[Sequence[str]]) -> list[np.ndarray]:
-        """As `Reranker.rerank`; of a listwise order, the score is the number of tools from the bottom."""
+        """As `Reranker.rerank`; of a listwise order, the score is the number of documents from the bottom."""
         texts = [self._query_text(query) for query in queries]
-        cut = [[" ".join(d[: self.max_characters].split()) for d in candidates] for candidates in documents]
-        return self._listwise(texts, cut) if self.scoring == "listwise" else self._likelihoods(texts, cut)
+        # What reads alike is shown once: an order among equal documents would be luck, and they must tie.
+        distinct = [list(dict.fromkeys(candidates)) for candidates in documents]
+        cut = [[" ".join(d[: self.max_characters].split()) for d in candidates] for candidates in distinct]
+        scores = self._listwise(texts, cut) if self.scoring == "listwise" else self._likelihoods(texts, cut)
+        points = [dict(zip(own, values.tolist(), strict=True)) for own, values in zip(distinct, scores, strict=True)]
+        return [np.array([of[d] for d in own], dtype=np.float64) for of, own in zip(points, documents, strict=True)]
 
     def facts(self) -> Mapping[str, float]:
         """Answers (windows), how many were malformed, how many never came; or pairs that were scored."""
@@ -235,7 +239,11 @@ class LLMReranker:
         return torch.autocast("cpu", dtype=torch.bfloat16) if bf16 else nullcontext()
 
     def _log_odds(self, model: Any, ids: Any, mask: Any, labels: Sequence[int]) -> Any:
-        """Of the next token, log P(yes) - log P(no), each in two spellings: [pair]."""
+        """Of the next token, log P(yes) - log P(no), each in two spellings: [pair].
+
+        Raises:
+            UserError: both words start with one token, so that no pair could differ from another.
+        """
         import torch
 
         from toolsavvy.models.forward import logits, states
@@ -243,6 +251,11 @@ class LLMReranker:
         assert isinstance(self.llm, LocalChat)
         loaded = self.llm.loaded
         words = [[loaded.text.encode(word)[0] for word in spellings] for spellings in _ANSWERS]
+        if set(words[0]) & set(words[1]):
+            raise UserError(
+                f"yes and no start with the same token of {self.llm.name}", where="reranker.scoring",
+                expected="a vocabulary that tells them apart", fix="set scoring=query or scoring=listwise",
+            )  # fmt: skip
         rows = torch.arange(len(ids), device=ids.device)
         scores = logits(model, states(model, ids, mask)[rows, mask.sum(1) - 1])
         yes, no = (scores[:, entry].logsumexp(1) for entry in words)
