@@ -193,7 +193,10 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     cause = next((c for c in chain if isinstance(c, OmegaConfBaseException)), None)
     if cause is None:
         return None
-    key = str(cause.full_key or cause.key or "")
+    # Whatever refers to a key (llm.seed to seed) meets its fault first: the override that brought it in is to blame.
+    lost = re.search(r"Interpolation key '([^']+)' not found", str(cause))
+    guilty = next((o for o in overrides if lost and f"${{{lost[1]}}}" in o), None)
+    key = guilty.lstrip("+~").partition("=")[0] if guilty else str(cause.full_key or cause.key or "")
     where = _where(key, overrides, chain, conf)
     if "Missing mandatory value" in str(cause):
         return UserError(f"'{key}' has no value", where="config", expected="a value", fix=f"add {key}=...")
