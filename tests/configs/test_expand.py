@@ -22,7 +22,7 @@ def told(*overrides: str) -> UserError:
 ALL = [(option, "template") for option in groups()["catalog"]]
 
 
-@pytest.mark.parametrize(("option", "value"), [*ALL, ("toy", "llm"), ("toy", "{how:template,examples:0}")])
+@pytest.mark.parametrize(("option", "value"), [*ALL, ("toy", "llm"), ("toy", "{how:template,examples:3}")])
 def test_every_catalog_takes_it(option: str, value: str) -> None:
     check_config(compose(["method=evaluate", f"catalog={option}", f"catalog.expand={value}"]))
 

@@ -65,8 +65,8 @@ class ExpandConfig:
 
     how: str = "template"
     """template (from the tool's own record, offline) | llm (written and judged by language models)."""
-    examples: int | None = None
-    """Training queries that a profile may quote; None is 3, or 0 where a system learns to find documents by them."""
+    examples: int = 0
+    """Training queries that a profile may quote: that helps taught tools, and costs the others."""
     writer: Any = None
     """Arguments of the language model that writes; None is the group `llm`."""
     judge: Any = None
@@ -75,9 +75,9 @@ class ExpandConfig:
     def __post_init__(self) -> None:
         """Check word and range."""
         one_of(str(self.how), EXPANSIONS, "catalog.expand.how")
-        if self.examples is not None and type(self.examples) is not int:
+        if type(self.examples) is not int:
             raise UserError(f"{self.examples!r} is no number", where="catalog.expand.examples", expected="0 or more")
-        at_least(self.examples or 0, 0, "catalog.expand.examples")
+        at_least(self.examples, 0, "catalog.expand.examples")
         for key in ("writer", "judge"):
             node = getattr(self, key)
             if node is not None and not (isinstance(node, dict) and "_target_" in node):

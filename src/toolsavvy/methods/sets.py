@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from toolsavvy.assets import atomic_write, cache_dir, responses_file
 from toolsavvy.catalog import RetrievalSet
@@ -14,10 +13,6 @@ from toolsavvy.catalogs.expansion import Profile, Source, expanded, sources, tem
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config, ExpandConfig
 
-EXAMPLES = 3
-"""Training queries in a profile, where nothing forbids them."""
-PAIR_LEARNERS = ("toolsavvy.methods.contrastive.run", "toolsavvy.training.finetuned.FineTuned")
-"""Who learns to find documents by training queries: with these inside the documents, matching words would do."""
 SAMPLE = 100
 """Profiles that a run shows for people to check, as many as Tool-DE's authors checked."""
 
@@ -38,7 +33,7 @@ def load_set(cfg: Config, *, offline: bool = False, folder: Path | None = None) 
     data: RetrievalSet = build(loader)
     if how is None:
         return data
-    known = sources(data, _examples(cfg) if how.examples is None else how.examples)
+    known = sources(data, how.examples)
     quoting = {"profiles_with_training_queries": sum(bool(source.requests) for source in known)}
     if how.how == "llm" and not offline:
         from toolsavvy.generators.profiles import write_profiles
@@ -53,17 +48,6 @@ def load_set(cfg: Config, *, offline: bool = False, folder: Path | None = None) 
     if folder is not None:
         _show(folder / "profiles.jsonl", known, profiles, fates, cfg.seed)
     return expanded(data, profiles, {**counts, **quoting})
-
-
-def _examples(cfg: Config) -> int:
-    """All systems see the same documents, so one that learns from pairs keeps training queries out for all."""
-    nodes: list[Any] = [{"_target_": cfg.method._target_}, cfg.retriever]
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, Mapping) and node.get("_target_") in PAIR_LEARNERS:
-            return 0
-        nodes += node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else []
-    return EXAMPLES
 
 
 def _show(path: Path, known: Sequence[Source], profiles: Sequence[Profile], fates: Sequence[str], seed: int) -> None:
