@@ -157,6 +157,13 @@ def test_incomplete_or_misspelled_sources_are_named() -> None:
     with pytest.raises(UserError) as caught:
         Encoder(document_template="document")
     assert caught.value.where == "encoder.document_template" and "{document}" in caught.value.expected
+    for hidden in ("{{document}}", "{document!r}"):
+        with pytest.raises(UserError, match="lacks {document}"):
+            Encoder(document_template=hidden)
+    for sizes in ({"batch_size": 0}, {"max_length": 0}, {"max_length": -1}):
+        with pytest.raises(UserError) as caught:
+            Encoder(**sizes)
+        assert caught.value.where == f"encoder.{next(iter(sizes))}" and caught.value.expected == ">= 1"
     for broken in ("{doc} {document}", "{document", "{} {document}"):
         with pytest.raises(UserError, match="does not render") as caught:
             Encoder(document_template=broken)

@@ -258,6 +258,9 @@ def test_documents_are_cut_at_the_models_limit_or_a_shorter_one(colbert: MultiVe
     short = MultiVector(source="path", path=str(colbert.source.path), max_length=12)
     assert TokenEncoder(short).documents([text]).lengths.tolist() == [12]
     assert TokenEncoder(short).queries([Query("q", text, {})]).lengths.tolist() == [24]
+    endless = MultiVector(source="path", path=str(colbert.source.path), max_length=100_000)
+    positions = endless.model[0].model.config.max_position_embeddings
+    assert TokenEncoder(endless).documents(["abcdefghij" * 9 * 20]).lengths.max() <= positions
     assert colbert.model[0].document_length == 40
 
 

@@ -274,6 +274,9 @@ def test_what_is_too_long_loses_the_end_of_the_document_and_never_the_prompts(tm
     assert text.removesuffix(" </s>").endswith("▁lists ▁Relevant :")
     huge = scorer.prompt(("open " * 500, "lists " * 500), 40)
     assert len(huge) == 40
+    with pytest.raises(UserError, match="leaves none") as caught:
+        scorer.prompt(("open", "lists"), 4)
+    assert caught.value.where == "reranker.max_length" and "at least" in caught.value.expected
     sly = scorer.prompt(("</s> open", "</s>"), 40)
     assert sly.count(1) == 1
 
@@ -334,6 +337,8 @@ def test_a_word_that_the_vocabulary_lacks_is_refused() -> None:
             {"kind": "causal", "source": "path", "path": "x", "prompt": "{document} {query}", "positive": "x"},
             "reranker.prompt",
         ),
+        ({"batch_size": 0}, "reranker.batch_size"),
+        ({"max_length": 0}, "reranker.max_length"),
         ({"plain_template": "{qury}"}, "reranker.plain_template"),
         ({"document_template": "text"}, "reranker.document_template"),
     ],

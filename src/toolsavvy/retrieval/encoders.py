@@ -14,6 +14,7 @@ from toolsavvy import assets
 from toolsavvy.catalog import Query
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoder_models import Source, check_source, load, position_limit
+from toolsavvy.retrieval.templates import check_sizes, check_template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -52,7 +53,7 @@ class Encoder:
         pool_prompt: whether what a template puts before a text counts in the pooling.
 
     Raises:
-        UserError: an unknown or incomplete source, or a template without its field.
+        UserError: an unknown or incomplete source, a number below 1, or a template without its field.
     """
 
     def __init__(
@@ -83,9 +84,10 @@ class Encoder:
         shape = (pooling, append_eos, bidirectional, pool_prompt)
         self.source = Source(source, wheel, member, id, revision, path, dtype, device, trust_remote_code, seed, *shape)
         check_source(self.source)
-        self.query_template = _template("query_template", query_template, "{instruction}", "{query}")
-        self.plain_template = _template("plain_template", plain_template, "{query}")
-        self.document_template = _template("document_template", document_template, "{document}")
+        check_sizes("encoder", batch_size, max_length)
+        self.query_template = check_template("encoder.query_template", query_template, "instruction", "query")
+        self.plain_template = check_template("encoder.plain_template", plain_template, "query")
+        self.document_template = check_template("encoder.document_template", document_template, "document")
         self.use_instruction, self.normalize = use_instruction, normalize
         self.max_length, self.batch_size, self.cache = max_length, batch_size, cache
         self._model: SentenceTransformer | None = None
@@ -228,25 +230,6 @@ class Encoder:
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
         return digest.hexdigest()
-
-
-def _template(key: str, template: str, *fields: str) -> str:
-    """A template must hold its fields, or every text would be the same, and no others."""
-    try:
-        template.format(**{field.strip("{}"): "" for field in fields})
-    except (KeyError, IndexError, ValueError, AttributeError) as fault:
-        raise UserError(
-            f"template {template!r} does not render ({fault})",
-            where=f"encoder.{key}",
-            expected=" and ".join(fields),
-            fix="write braces of your own twice: {{ and }}",
-        ) from fault
-    missing = [field for field in fields if field not in template]
-    if missing:
-        raise UserError(
-            f"template {template!r} lacks {', '.join(missing)}", where=f"encoder.{key}", expected=" and ".join(fields)
-        )
-    return template
 
 
 def _finite(vectors: np.ndarray, texts: Sequence[str], name: str) -> np.ndarray:

@@ -15,6 +15,7 @@ from toolsavvy.catalog import Query
 from toolsavvy.errors import UserError
 from toolsavvy.models.chat import Chat, LocalChat, Message, Reply, final_text
 from toolsavvy.retrieval.scorers import by_length, right_padded
+from toolsavvy.retrieval.templates import check_sizes
 
 log = logging.getLogger("toolsavvy")
 
@@ -98,7 +99,7 @@ class LLMReranker:
         precision: fp32 | bf16 | auto, of the forward passes on a CPU (yes_no, query).
 
     Raises:
-        UserError: a step or window out of range, or likelihoods of a model on a server.
+        UserError: a number out of range, or likelihoods of a model on a server.
     """
 
     def __init__(
@@ -117,6 +118,9 @@ class LLMReranker:
         if not 1 <= step <= window:
             expected = f"1 to {window} (the window)"
             raise UserError(f"{step} is out of range", where="reranker.step", expected=expected)
+        check_sizes("reranker", batch_size)
+        if max_characters < 1:
+            raise UserError(f"{max_characters} is out of range", where="reranker.max_characters", expected=">= 1")
         if scoring != "listwise" and not isinstance(llm, LocalChat):
             raise UserError(
                 f"{llm.name} gives no logits", where="reranker.scoring", expected=f"llm=local for scoring={scoring}",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from toolsavvy.errors import UserError
-from toolsavvy.retrieval.encoder_models import Source
+from toolsavvy.retrieval.encoder_models import Source, position_limit
 from toolsavvy.retrieval.encoders import Encoder
 
 
@@ -39,7 +39,7 @@ class MultiVector(Encoder):
         trust_remote_code: run code that comes with the model.
 
     Raises:
-        UserError: an unknown or incomplete source, or a template without its field.
+        UserError: an unknown or incomplete source, a number below 1, or a template without its field.
     """
 
     def __init__(
@@ -77,8 +77,9 @@ class MultiVector(Encoder):
 
     @property
     def max_tokens(self) -> int | None:
-        """Tokens that are read of a document."""
-        return self.max_length or self.model[0].document_length or self.model.max_seq_length
+        """Tokens that are read of a document, at most what the model has positions for."""
+        asked = self.max_length or self.model[0].document_length or self.model.max_seq_length
+        return min((limit for limit in (asked, position_limit(self.model)) if limit), default=None)
 
     def encode(self, texts: Sequence[str], prompt: str = "") -> np.ndarray:
         """Refuse to give one vector per text.

@@ -14,6 +14,7 @@ from toolsavvy.catalog import Catalog, Query
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Reporting, Retriever, tie_ranks
 from toolsavvy.retrieval.scorers import Pair, Reading, Scorer, Weights, check_weights, load_scorer
+from toolsavvy.retrieval.templates import check_sizes, check_template
 
 log = logging.getLogger("toolsavvy")
 
@@ -155,7 +156,7 @@ class PairReranker:
         seed: of the toy's weights.
 
     Raises:
-        UserError: an unknown or incomplete source, or a template without its field.
+        UserError: an unknown or incomplete source, a number below 1, or a template without its field.
     """
 
     def __init__(
@@ -182,11 +183,12 @@ class PairReranker:
     ) -> None:
         self.weights = Weights(kind, source, id, revision, path, dtype, device, trust_remote_code, seed)
         check_weights(self.weights)
-        self.query_template = _template("query_template", query_template, "{instruction}", "{query}")
-        self.plain_template = _template("plain_template", plain_template, "{query}")
-        self.document_template = _template("document_template", document_template, "{document}")
+        check_sizes("reranker", batch_size, max_length)
+        self.query_template = check_template("reranker.query_template", query_template, "instruction", "query")
+        self.plain_template = check_template("reranker.plain_template", plain_template, "query")
+        self.document_template = check_template("reranker.document_template", document_template, "document")
         if kind != "cross_encoder":
-            _template("prompt", prompt, "{query}", "{document}")
+            check_template("reranker.prompt", prompt, "query", "document")
             if prompt.index("{query}") > prompt.index("{document}") or not positive:
                 expected = "a prompt with {query} before {document}, and the word `positive`"
                 raise UserError(
@@ -254,19 +256,3 @@ class PairReranker:
         if not hasattr(scorer, "known_fingerprint"):
             scorer.known_fingerprint = scorer.fingerprint()
         return scorer.known_fingerprint
-
-
-def _template(key: str, template: str, *fields: str) -> str:
-    """A template must hold its fields and no others."""
-    try:
-        template.format(**{field.strip("{}"): "" for field in fields})
-        missing = [field for field in fields if field not in template]
-    except (KeyError, IndexError, ValueError, AttributeError) as fault:
-        raise UserError(
-            f"template {template!r} does not render ({fault})", where=f"reranker.{key}",
-            expected=" and ".join(fields), fix="write braces of your own twice: {{ and }}",
-        ) from fault  # fmt: skip
-    if missing:
-        what = f"template {template!r} lacks {', '.join(missing)}"
-        raise UserError(what, where=f"reranker.{key}", expected=" and ".join(fields))
-    return template

@@ -169,7 +169,8 @@ class WordScorer:
 
     Encoder-decoders are read at the first decoder step (monoT5, Nogueira et al. 2020), causal models at the last token
     of the prompt (BGE's LLM rerankers). Too long a pair loses the end of its document, never the prompt's (the released
-    monoT5 code cuts the prompt), and no text becomes a special token.
+    monoT5 code cuts the prompt), and no text becomes a special token. A pair is never longer than the positions that
+    the model has.
 
     Args:
         model: transformers' model.
@@ -188,6 +189,7 @@ class WordScorer:
         self._text, self._pad = TextEncoder(tokenizer), tokenizer.pad_token_id or 0
         self._start = [] if seq2seq or tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
         self._end = [tokenizer.eos_token_id] if seq2seq else []
+        self._limit = int(getattr(model.config, "max_position_embeddings", None) or 2**31)
         head, rest = reading.prompt.split("{query}", 1)
         # Encoder-decoders of the T5 family put a space before every piece by themselves.
         pieces = [p.replace("{{", "{").replace("}}", "}") for p in (head, *rest.split("{document}", 1))]
@@ -197,11 +199,21 @@ class WordScorer:
         ]
 
     def prompt(self, pair: Pair, max_length: int | None) -> list[int]:
-        """Token ids; the query gets at most half the room, the document what is left."""
+        """Token ids; the query gets at most half the room, the document what is left.
+
+        Raises:
+            UserError: the prompt leaves no room, so that all pairs would be the same.
+        """
         before, between, after = self._frame
-        room = (max_length or 2**31) - len(self._start) - len(self._end) - sum(map(len, self._frame))
-        query = self._text.encode(pair[0], max(0, min(room // 2, 100_000)))
-        document = self._text.encode(pair[1], max(0, min(room - len(query), 100_000)))
+        limit = min(max_length or self._limit, self._limit)
+        fixed = len(self._start) + len(self._end) + sum(map(len, self._frame))
+        if (room := limit - fixed) < 2:
+            raise UserError(
+                f"the prompt takes {fixed} of {limit} tokens, which leaves none for query and document",
+                where="reranker.max_length", expected=f"at least {fixed + 2}, and better some hundreds",
+            )  # fmt: skip
+        query = self._text.encode(pair[0], min(room // 2, 100_000))
+        document = self._text.encode(pair[1], min(room - len(query), 100_000))
         return [*self._start, *before, *query, *between, *document, *after, *self._end]
 
     def score(self, pairs: Sequence[Pair], batch_size: int, max_length: int | None) -> np.ndarray:
