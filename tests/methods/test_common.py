@@ -83,3 +83,18 @@ def test_wrong_and_missing_tools_of_the_rows_tell_one_set_from_another() -> None
     others = [replace(first, negatives=("toy:x",)), replace(first, absent={"toy:y": 1})]
     sets = [data, *(replace(data, splits={**data.splits, "train": (q, *data.train[1:])}) for q in others)]
     assert len({common._fingerprint(one) for one in sets}) == 3
+
+
+def test_systems_within_systems_get_the_validation_queries_too() -> None:
+    from toolsavvy.config.compose import compose, typed
+
+    systems = "retriever=[dense,fusion,graph,rerank]"
+    asked = ["method=evaluate", "catalog=toy", "encoder=toy", "reranker=toy", systems]
+    stages = ["retriever.rerank.first=${retriever.graph}", "retriever.graph.first=${retriever.fusion}"]
+    config, data = typed(compose([*asked, *stages]).config), toy_set(9)
+    queries = data.splits["test_seen"]
+    data = replace(data, splits={**data.splits, "validation": queries})
+    parts = list(common.with_parts(common.make_retrievers(config, data)["rerank"]))
+    assert [type(part).__name__ for part in parts] == ["Rerank", "Graph", "Fusion", "BM25", "Dense"]
+    learners: Any = [part for part in parts if hasattr(part, "validation")]
+    assert len(learners) == 2 and all(part.validation == queries for part in learners)

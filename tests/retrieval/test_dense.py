@@ -158,7 +158,7 @@ def test_incomplete_or_misspelled_sources_are_named() -> None:
         Encoder(document_template="document")
     assert caught.value.where == "encoder.document_template" and "{document}" in caught.value.expected
     for hidden in ("{{document}}", "{document!r}"):
-        with pytest.raises(UserError, match="lacks {document}"):
+        with pytest.raises(UserError, match=r"lacks \{document\}"):
             Encoder(document_template=hidden)
     for sizes in ({"batch_size": 0}, {"max_length": 0}, {"max_length": -1}):
         with pytest.raises(UserError) as caught:

@@ -8,7 +8,10 @@ import pytest
 from toolsavvy.catalog import Catalog, Query, Tool
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.bm25 import BM25
+from toolsavvy.retrieval.dense import Dense
+from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.fusion import Fusion, fuse
+from toolsavvy.retrieval.late import Late
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
 
 CATALOG = Catalog(
@@ -99,3 +102,11 @@ def test_mistakes_are_named() -> None:
     assert caught.value.where == "retriever.fusion.members"
     with pytest.raises(ValueError, match="same queries"):
         fuse({"a": A, "b": Ranking(np.zeros((2, 1), dtype=int), np.zeros((2, 1)))}, CATALOG, 1)
+
+
+def test_what_members_tell_is_told_under_their_names() -> None:
+    lossy, late = Dense(Encoder(), index="HNSW4"), Late(Encoder(), first_stage=Dense(Encoder(), index="HNSW4"))
+    fusion = Fusion({"bm25": BM25(), "lossy": lossy, "late": late}, depth=5).fit(CATALOG)
+    assert fusion.facts() == {}
+    fusion.search([Query("q", "vpc", {"t0": 1})], 3)
+    assert sorted(fusion.facts()) == ["late recall_of_flat@4", "lossy recall_of_flat@4"]

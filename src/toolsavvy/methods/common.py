@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +88,22 @@ def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
     asked = getattr(cfg.method, "instructions", ())
     for name, node in cfg.retriever.items():
         retriever = build(reading_instructions(node) if asked else node)
-        if isinstance(retriever, Dense):
-            retriever.validation = data.validation
-        if isinstance(retriever, Graph):
-            retriever.validation = data.validation
-        if isinstance(retriever, FineTuned):
-            retriever.validation, retriever.hardware = data.validation, hardware(cfg)
+        for part in with_parts(retriever):
+            if isinstance(part, Dense | Graph | FineTuned):
+                part.validation = data.validation
+            if isinstance(part, FineTuned):
+                part.hardware = hardware(cfg)
         retrievers[name] = retriever
     return retrievers
+
+
+def with_parts(retriever: Retriever) -> Iterator[Retriever]:
+    """A retriever, its first stage or members, and theirs in turn."""
+    yield retriever
+    stages = [getattr(retriever, name, None) for name in ("first", "first_stage")]
+    for part in (*stages, *getattr(retriever, "members", {}).values()):
+        if isinstance(part, Retriever):
+            yield from with_parts(part)
 
 
 def reading_instructions(node: Any) -> Any:

@@ -79,9 +79,10 @@ class EmbeddingServer(Encoder):
         if not base_url.startswith(("http://", "https://")):
             expected = "http://HOST:PORT/v1 or https://HOST/v1"
             raise UserError(f"{base_url!r} is no address", where="encoder.base_url", expected=expected)
-        limits = (("timeout", timeout, 1e-3), ("retries", retries, 0), ("concurrency", concurrency, 1))
-        counts = (("dimensions", dimensions, 1), ("max_characters", max_characters, 1))
-        for key, value, least in (*limits, *(limit for limit in counts if limit[1] is not None)):
+        limits = [("timeout", timeout, 1e-3), ("retries", retries, 0), ("concurrency", concurrency, 1)]
+        for key, given in (("dimensions", dimensions), ("max_characters", max_characters)):
+            limits += [] if given is None else [(key, given, 1)]
+        for key, value, least in limits:
             if not value >= least:
                 raise UserError(f"{value} is out of range", where=f"encoder.{key}", expected=f">= {least}")
         self.server_model, self.base_url, self.key_env, self.dimensions = model, base_url, key_env, dimensions

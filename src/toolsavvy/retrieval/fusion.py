@@ -9,7 +9,7 @@ import numpy as np
 
 from toolsavvy.catalog import Catalog, Query
 from toolsavvy.errors import UserError, did_you_mean
-from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Retriever, blocks, rank_scores, stack, tie_ranks
+from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Reporting, Retriever, blocks, rank_scores, stack, tie_ranks
 
 RULES = ("rrf", "minmax", "zscore")
 
@@ -161,6 +161,11 @@ class Fusion:
         if not self.fitted:
             self.members = {name: member.fit(catalog, train) for name, member in self.members.items()}
         return self
+
+    def facts(self) -> dict[str, float]:
+        """What the members tell, by their names."""
+        told = {name: member.facts() for name, member in self.members.items() if isinstance(member, Reporting)}
+        return {f"{name} {key}": value for name, facts in told.items() for key, value in facts.items()}
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
         """Rank with every member, then fuse."""

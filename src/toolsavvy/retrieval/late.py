@@ -10,7 +10,7 @@ import numpy as np
 from toolsavvy.catalog import Catalog, Query
 from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.retrieval.encoders import Encoder
-from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Retriever, blocks, rank_scores, stack, tie_ranks
+from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Reporting, Retriever, blocks, rank_scores, stack, tie_ranks
 from toolsavvy.retrieval.tokens import TokenEncoder, Tokens
 
 STORAGES = ("float32", "float16")
@@ -133,6 +133,10 @@ class Late:
         if self.first_stage is not None:
             self.first_stage = self.first_stage.fit(catalog, train)
         return self
+
+    def facts(self) -> dict[str, float]:
+        """What the first stage tells."""
+        return dict(self.first_stage.facts()) if isinstance(self.first_stage, Reporting) else {}
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:
         """Rank min(k, tools) tools per query; with a first stage, those that it did not hand on are `NO_TOOL`."""
