@@ -82,6 +82,7 @@ SCHEMA = st.dictionaries(st.text("abAB_", min_size=1, max_size=8), st.fixed_dict
 def test_a_template_profile_has_no_word_of_its_own(name, description, group, properties, requests):
     tool = Tool("x", name, description, group, parameters={"properties": properties})
     said = words(" ".join([name, description, group, *properties, *requests, str(properties)]))
+    said |= words(group.lower())  # as tags spell it
     said |= words(" ".join(str(node["description"]) for node in properties.values()))
     assert words(template(Source(tool, tuple(requests))).text) <= said | FRAME
 
@@ -131,6 +132,8 @@ def test_the_document_ends_with_the_profile_unless_its_template_says_where():
     assert grown.splits == data.splits
     assert grown.audit["profiles_written"] == 3
     assert grown.audit["queries"] == data.audit["queries"]
+    noted = replace(data, audit={**data.audit, "only_a_part_of_ToolRet": "1 of 35 tasks"})
+    assert expanded(noted, profiles, {}).audit["only_a_part_of_ToolRet"] == "1 of 35 tasks"
     chosen = replace(data, catalog=replace(data.catalog, document="About: {profile} Name: {name}"))
     assert expanded(chosen, profiles, {}).catalog.documents[0].startswith("About: Function: marked0. Name:")
 

@@ -171,10 +171,11 @@ def expanded(data: RetrievalSet, profiles: Sequence[Profile], counts: Mapping[st
     Args:
         data: as loaded.
         profiles: one per tool, in order.
-        counts: for the audit, beside the set's own, which are taken anew.
+        counts: for the audit, beside the set's own, which are taken anew; what else the loader noted stays ("only a part
+            of ToolRet").
     """
     catalog = data.catalog
     tools = tuple(replace(t, profile=p.text) for t, p in zip(catalog.tools, profiles, strict=True))
     document = catalog.document if "{profile}" in catalog.document else catalog.document + " {profile}"
     grown = replace(data, catalog=replace(catalog, tools=tools, document=document))
-    return replace(grown, audit={**audit(grown), **counts})
+    return replace(grown, audit={**data.audit, **audit(grown), **counts})
