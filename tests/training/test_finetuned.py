@@ -196,6 +196,13 @@ def test_twins_of_a_querys_other_golds_are_no_negatives_either() -> None:
     assert contrast.excluded.tolist() == [[False, True], [False, False]]
 
 
+def test_golds_of_another_query_that_says_the_same_are_no_negatives() -> None:
+    examples = Examples([("do it",), ("do it",)], DATA.catalog.documents, [[0], [1]], spared=[[0, 1], [0, 1]])
+    module = ContrastiveModule(Encoder().model, examples, Settings(), steps=1)
+    assert examples.pairs == [(0, 0), (1, 1)]
+    assert module.assemble(examples.pairs)[2].excluded.tolist() == [[False, True], [True, False]]
+
+
 def test_training_reads_no_more_of_a_text_than_evaluation(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     embed = ContrastiveModule.embed

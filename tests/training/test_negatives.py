@@ -9,7 +9,7 @@ from toolsavvy.catalog import Catalog, Query, RetrievalSet, Tool
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
 from toolsavvy.training.instructions import GENERAL, has_instructions, with_templates
-from toolsavvy.training.negatives import Filter, Pools, Twins, given, mine
+from toolsavvy.training.negatives import Filter, Pools, Twins, given, mine, shared_golds
 
 CATALOG = Catalog("ten", tuple(Tool(f"t{i}", f"tool {i}", f"does {i}", group=f"g{i // 5}") for i in range(10)))
 
@@ -64,6 +64,26 @@ def test_a_share_of_a_negative_score_is_refused() -> None:
     assert error.value.where == "method.mining.relative"
     assert "margin" in error.value.fix
     assert mined(ORDER, [-1.0, -2.0, -3.0, -4.0, -5.0], (0,), score_filter=Filter(None, 1.5)).of_query == ((2, 4),)
+
+
+def test_single_golds_below_zero_stop_nothing_and_spare_what_ranks_above_them() -> None:
+    class Two(Fixed):
+        def search(self, queries: object, k: int) -> Ranking:
+            return Ranking(np.array([self.order] * 2), np.array([self.scores, [0.3, 0.2, -0.1, -0.2, -0.3]]))
+
+    asked_twice = [query(0), replace(query(1), text="something else")]
+    pools = mine(Two(ORDER, SCORES), CATALOG, asked_twice, window=(1, 5), score_filter=Filter())  # type: ignore[arg-type]
+    assert pools.of_query == ((1, 2, 4), (2, 4))
+    assert pools.counts["golds_not_above_0"] == 1
+
+
+def test_golds_of_queries_that_say_the_same_are_no_negatives_of_one_another() -> None:
+    train = [query(0), replace(query(3), id="r", text=" Do IT"), replace(query(4), id="s", text="do that")]
+    assert shared_golds(CATALOG, train) == [[0, 3], [0, 3], [4]]
+    ranked = Fixed(ORDER, SCORES)
+    ranked.search = lambda queries, k: Ranking(np.array([ORDER] * 3), np.array([SCORES] * 3))  # type: ignore[method-assign]
+    assert mine(ranked, CATALOG, train, window=(1, 5)).of_query == ((1, 2, 4), (1, 2, 4), (3, 0, 1, 2))  # type: ignore[arg-type]
+    assert given(CATALOG, [replace(q, negatives=("t3", "t5")) for q in train]).of_query == ((5,), (5,), (3, 5))
 
 
 def test_twins_of_golds_are_no_negatives() -> None:
@@ -123,13 +143,27 @@ def asked(id: str, text: str, gold: int) -> Query:
 
 
 def test_an_instruction_names_the_provider_of_the_nearest_other_training_queries() -> None:
-    train = [asked("1", "a", 0), asked("2", "a", 7), asked("3", "a", 8), asked("4", "b", 1), asked("5", "b", 2)]
+    train = [asked("1", "a", 0), asked("2", "ab", 7), asked("3", "ac", 8), asked("4", "b", 1), asked("5", "bc", 2)]
     data = instructed(train, [asked("6", "b", 9), asked("7", "a", 0)])
     told = {q.id: str(q.instruction) for queries in data.splits.values() for q in queries}
     assert "g1" in told["1"]  # its own gold is of g0, and does not vote
     assert "g0" in told["4"] and "g0" in told["6"]  # whatever the test query's gold
     assert has_instructions(data.train)
-    assert all(q.text in "ab" for q in data.train)
+    assert [q.text for q in data.train] == [q.text for q in train]
+
+
+def test_golds_of_queries_that_say_the_same_do_not_vote_either() -> None:
+    train = [asked("1", "a", 0), asked("2", "A ", 0), asked("3", "ab", 7)]
+    told = instructed([replace(q, text=q.text.lower()) for q in train], []).splits["train"]
+    assert "g1" in str(told[0].instruction) and "g1" in str(told[1].instruction)
+
+
+def test_many_queries_are_instructed_block_by_block_as_they_would_be_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    train = [asked(str(i), f"{'abc'[i % 3]} {i}", i) for i in range(10)]
+    test = [asked(f"t{i}", f"{'abc'[i % 3]}", 0) for i in range(7)]
+    whole = instructed(train, test)
+    monkeypatch.setattr("toolsavvy.training.instructions.BLOCK", 3)
+    assert instructed(train, test).splits == whole.splits
 
 
 def test_instructions_do_not_depend_on_test_golds() -> None:

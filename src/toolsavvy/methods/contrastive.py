@@ -43,7 +43,7 @@ from toolsavvy.training.contrastive import Examples, Settings, Validation, refus
 from toolsavvy.training.finetuned import LoRA, document_texts, tune
 from toolsavvy.training.instructions import has_instructions, with_templates
 from toolsavvy.training.losses import wait_for_all
-from toolsavvy.training.negatives import Filter, Pools, Twins, given, mine
+from toolsavvy.training.negatives import Filter, Pools, Twins, given, mine, shared_golds
 
 
 def run(cfg: Config, run: Run) -> None:
@@ -184,7 +184,7 @@ def train(
         return folder
     examples = Examples(
         [wordings(encoder, q, recipe.instructions) for q in data.train], document_texts(encoder, data.catalog),
-        relevant_indices(data.catalog, data.train), pools, twins,
+        relevant_indices(data.catalog, data.train), pools, twins, shared_golds(data.catalog, data.train),
     )  # fmt: skip
     settings = settings_of(cfg, recipe)
     refuse_idle(examples, settings, f"method.recipes.{name}")

@@ -64,6 +64,7 @@ class Examples:
         golds: gold tools of every training query.
         pools: hard negatives; None for in-batch negatives alone.
         twins: tools that are no negatives for one another's queries; None compares documents.
+        spared: tools that are no negatives of every training query, its golds among them; None: its golds alone.
     """
 
     queries: Sequence[tuple[str, ...]]
@@ -71,6 +72,7 @@ class Examples:
     golds: Sequence[Sequence[int]]
     pools: Pools | None = None
     twins: Twins | None = None
+    spared: Sequence[Sequence[int]] | None = None
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -190,9 +192,10 @@ class ContrastiveModule(pl.LightningModule):
         tools = list(dict.fromkeys([*own, *(t for pair in pairs for t in self._negatives(pair))]))
         column, row = {t: i for i, t in enumerate(tools)}, {q: i for i, q in enumerate(queries)}
         golds = np.array([column[t] for t in own])
-        known = list(dict.fromkeys(t for q in queries for t in self.examples.golds[q]))
+        spared = self.examples.golds if self.examples.spared is None else self.examples.spared
+        known = list(dict.fromkeys(t for q in queries for t in spared[q]))
         place, twins = {t: i for i, t in enumerate(known)}, self.twins.matrix(known, tools)
-        excluded = np.stack([twins[[place[t] for t in self.examples.golds[q]]].any(axis=0) for q, _ in pairs])
+        excluded = np.stack([twins[[place[t] for t in spared[q]]].any(axis=0) for q, _ in pairs])
         excluded[np.arange(len(pairs)), golds] = False
         rows = torch.tensor([row[q] for q, _ in pairs])
         parts = (rows, torch.from_numpy(golds), torch.from_numpy(excluded))

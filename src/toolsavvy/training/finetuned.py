@@ -25,6 +25,7 @@ from toolsavvy.training.contrastive import (
     refuse_idle,
 )
 from toolsavvy.training.fitting import Hardware, fit
+from toolsavvy.training.negatives import shared_golds
 from toolsavvy.training.sampling import DistinctTools
 
 
@@ -172,7 +173,10 @@ class FineTuned:
                 fix="leave out retriever=finetuned, or choose a catalog with a train split",
             )  # fmt: skip
         queries = [(self.encoder.query_text(q),) for q in train]
-        examples = Examples(queries, document_texts(self.encoder, catalog), relevant_indices(catalog, train))
+        examples = Examples(
+            queries, document_texts(self.encoder, catalog), relevant_indices(catalog, train),
+            spared=shared_golds(catalog, train),
+        )  # fmt: skip
         refuse_idle(examples, self.settings, "retriever.finetuned")
         validation = None
         if self.validation:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from toolsavvy.catalog import Catalog, Query, RetrievalSet
+from toolsavvy.catalogs.splits import plain
 
 TEMPLATES = (
     "The request concerns {subject}. Retrieve the tools that fulfil it.",
@@ -24,6 +25,8 @@ TEMPLATES = (
 """Our own wordings."""
 GENERAL = "Given a user's request, retrieve the tools that can fulfil it."
 """Where training rows name no provider."""
+BLOCK = 512
+"""Queries that are compared with all training queries at once."""
 
 
 def has_instructions(queries: Sequence[Query]) -> bool:
@@ -44,17 +47,40 @@ def with_templates(
     subjects = [_subject(data.catalog, q) for q in data.train]
     vectors = embed(data.train)
     splits: dict[str, tuple[Query, ...]] = {}
+    texts = [plain(q.text) for q in data.train]
     for split, queries in data.splits.items():
-        scores = (vectors if split == "train" else embed(queries)) @ vectors.T
-        if split == "train":
-            np.fill_diagonal(scores, -np.inf)  # its own golds must not vote
-        near = np.argsort(-scores, axis=1, kind="stable")[:, :neighbours]
-        near = [[j for j in row if np.isfinite(scores[i, j])] for i, row in enumerate(near)]
+        own = texts if split == "train" else []  # the golds of a training query's text must not vote on it
+        near = _nearest(vectors if split == "train" else embed(queries), vectors, own, texts, neighbours)
         splits[split] = tuple(
             q if q.instruction else replace(q, instruction=_instruction(q, [subjects[j] for j in row]))
             for q, row in zip(queries, near, strict=True)
         )
     return replace(data, splits=splits)
+
+
+def _nearest(
+    asked: np.ndarray, trained: np.ndarray, own: Sequence[str], texts: Sequence[str], neighbours: int
+) -> list[list[int]]:
+    """Training queries with the highest cosines for every query, the first of equal ones, without those of its text.
+
+    Args:
+        asked: unit vectors [query, dimension].
+        trained: unit vectors [training query, dimension].
+        own: [query], the texts of training queries; [] where the queries are others.
+        texts: [training query].
+        neighbours: at most so many.
+    """
+    alike: dict[str, list[int]] = {}
+    for j, text in enumerate(texts):
+        alike.setdefault(text, []).append(j)
+    near: list[list[int]] = []
+    for start in range(0, len(asked), BLOCK):  # all at once may not fit: every row is as wide as the training split
+        scores = asked[start : start + BLOCK] @ trained.T
+        for row, text in zip(scores, own[start : start + BLOCK], strict=False):
+            row[alike[text]] = -np.inf
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :neighbours]
+        near += [[int(j) for j in js if np.isfinite(row[j])] for js, row in zip(order, scores, strict=True)]
+    return near
 
 
 def _subject(catalog: Catalog, query: Query) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from toolsavvy.catalog import Catalog, Query, relevant_indices
+from toolsavvy.catalogs.splits import plain
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Retriever
 
@@ -53,26 +55,17 @@ class Filter:
         margin: drop a tool that scores above the gold's score less this; None keeps it.
 
     The gold is the lowest-scored one of the query; where the ranking misses it, the last ranked score stands in for it,
-    which is the most that it can be.
+    which is the most that it can be. A share of a score below 0 would lie above it: the score itself stands in.
     """
 
     relative: float | None = 0.95
     margin: float | None = None
 
     def keeps(self, scores: np.ndarray, gold: float) -> np.ndarray:
-        """Bool [candidate].
-
-        Raises:
-            UserError: a share of a gold score that isn't positive.
-        """
+        """Bool [candidate]."""
         kept = np.ones(len(scores), dtype=bool)
         if self.relative is not None:
-            if gold <= 0:
-                raise UserError(
-                    f"a gold tool scores {gold:.3g}: a share of that means nothing", where="method.mining.relative",
-                    expected="a retriever with positive scores", fix="use method.mining.margin and relative=null",
-                )  # fmt: skip
-            kept &= scores <= self.relative * gold
+            kept &= scores <= (self.relative * gold if gold > 0 else gold)
         if self.margin is not None:
             kept &= scores <= gold - self.margin
         return kept
@@ -116,7 +109,8 @@ def mine(
         twins: drops twins of golds.
 
     Raises:
-        UserError: an empty window, or one that starts below the catalog's last tool.
+        UserError: an empty window, one that starts below the catalog's last tool, or shares of scores most of which are
+            not above 0 (log-probabilities): they mean nothing.
     """
     low, high = window
     if not 1 <= low <= min(high, len(catalog)):
@@ -126,13 +120,29 @@ def mine(
         )  # fmt: skip
     ranking = retriever.search(train, high)
     twins = twins or Twins(catalog.documents)
-    counts = {"golds": 0, "twins": 0, "likely_golds": 0, "kept": 0, "queries_without": 0}
+    names = ("golds", "twins", "likely_golds", "kept", "queries_without", "golds_not_above_0")
+    counts = dict.fromkeys(names, 0)
     pools = []
-    for row, golds in enumerate(relevant_indices(catalog, train)):
+    for row, golds in enumerate(shared_golds(catalog, train)):
         pool = _pool(_ranked(ranking, row), golds, low, score_filter, twins, counts)
         counts["queries_without"] += not pool
         pools.append(pool)
+    below = counts["golds_not_above_0"]
+    if score_filter and score_filter.relative is not None and 2 * below > len(train):
+        raise UserError(
+            f"gold tools of {below} of {len(train)} queries score 0 or less: a share of that means nothing",
+            where="method.mining.relative", expected="a retriever with positive scores",
+            fix="use method.mining.margin and relative=null",
+        )  # fmt: skip
     return Pools(tuple(pools), counts)
+
+
+def shared_golds(catalog: Catalog, train: Sequence[Query]) -> list[list[int]]:
+    """Gold tools of every query's text, ascending: of queries that say the same, one's gold is no other's negative."""
+    of_text: dict[str, set[int]] = defaultdict(set)
+    for query, golds in zip(train, relevant_indices(catalog, train), strict=True):
+        of_text[plain(query.text)].update(golds)
+    return [sorted(of_text[plain(query.text)]) for query in train]
 
 
 def _ranked(ranking: Ranking, row: int) -> tuple[np.ndarray, np.ndarray]:
@@ -154,6 +164,7 @@ def _pool(
     if not len(tools) or not golds:  # a query whose golds the catalog lacks is in no pair
         return ()
     found = [scores[tools == gold][0] if (tools == gold).any() else scores[-1] for gold in golds]
+    counts["golds_not_above_0"] += min(found) <= 0
     tools, scores = tools[low - 1 :], scores[low - 1 :]
     is_gold = np.isin(tools, golds)
     is_twin = twins.matrix(golds, tools.tolist()).any(axis=0) & ~is_gold
@@ -167,5 +178,8 @@ def _pool(
 
 def given(catalog: Catalog, train: Sequence[Query]) -> Pools:
     """The negatives that came with the rows (TOOLRET-train); unknown ids were refused when the set was loaded."""
-    pools = tuple(tuple(catalog.index[t] for t in q.negatives if t not in q.relevant) for q in train)
+    pools = tuple(
+        tuple(i for t in q.negatives if (i := catalog.index[t]) not in golds)
+        for q, golds in zip(train, shared_golds(catalog, train), strict=True)
+    )
     return Pools(pools, {"kept": sum(map(len, pools)), "queries_without": sum(not p for p in pools)})
