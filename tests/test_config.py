@@ -11,8 +11,9 @@ from toolsavvy.config import compose as composing
 from toolsavvy.config.compose import build, compose, compose_sweep, typed, with_experiment
 from toolsavvy.config.methods import RecipeConfig
 from toolsavvy.config.places import conf_dir
-from toolsavvy.config.preflight import check_config, check_model, preflight
+from toolsavvy.config.preflight import check_config, preflight
 from toolsavvy.config.schema import Config, ModelConfig, TuningConfig
+from toolsavvy.config.sources import check_model
 from toolsavvy.errors import UserError
 from toolsavvy.tracking import cell_hash, config_hash
 

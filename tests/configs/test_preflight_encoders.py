@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolsavvy.config import preflight as checks
+from toolsavvy.config import sources as checks
 from toolsavvy.config.compose import compose
 from toolsavvy.config.preflight import preflight
 from toolsavvy.errors import UserError
@@ -46,9 +46,29 @@ def test_a_server_that_takes_no_connection_is_refused(offline: Path) -> None:
     assert "connection" in caught.value.what and "encoder.base_url" in f"{caught.value.where}{caught.value.fix}"
 
 
+MINER = "method.mining.retriever={_target_:toolsavvy.retrieval.dense.Dense,encoder:{_target_:%s.Encoder,source:%s}}"
+ENCODERS = "toolsavvy.retrieval.encoders"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "where"),
+    [
+        (["encoder=minilm", "encoder.source=path", "encoder.path=no/folder"], "encoder.path"),
+        (["encoder=toy", MINER % (ENCODERS, "path,path:no/folder")], "method.mining.retriever.encoder.path"),
+        (["encoder=toy", MINER % (ENCODERS, "hub,id:no/such")], "encoder.id"),
+    ],
+)
+def test_what_training_reads_is_looked_for_too(offline: Path, overrides: list[str], where: str) -> None:
+    with pytest.raises(UserError) as caught:
+        preflight(
+            compose(["method=contrastive", "catalog=toy", "retriever=[]", *overrides, f"paths.outputs={offline}"])
+        )
+    assert caught.value.where == where
+
+
 def test_the_check_needs_no_torch() -> None:
     code = (
-        "import sys; from toolsavvy.config.preflight import check_retrieval_model as check\n"
+        "import sys; from toolsavvy.config.sources import check_retrieval_model as check\n"
         "node = {'_target_': 'toolsavvy.retrieval.encoders.Encoder', 'source': 'hub', 'id': 'no/such'}\n"
         "try: check(node, 'encoder')\n"
         "except Exception as error: assert 'no/such' in str(error), error\n"

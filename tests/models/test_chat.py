@@ -410,7 +410,7 @@ def test_a_server_is_looked_for_before_the_start_only_when_used(tmp_path: Path, 
     overrides = ["catalog=toy", "method=evaluate", "llm=server", "llm.model=m", f"llm.base_url={url}"]
     overrides.append(f"paths.outputs={tmp_path}")
     preflight(compose(overrides))
-    from toolsavvy.config.preflight import check_chat
+    from toolsavvy.config.sources import check_chat
 
     node = typed(compose(overrides).config).llm
     with pytest.raises(UserError, match="takes no connection") as caught:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import difflib
 import importlib
 import inspect
 import os
 import shutil
-import socket
 import tempfile
-import urllib.parse
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -21,13 +17,13 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from toolsavvy import assets
 from toolsavvy.config import schema
 from toolsavvy.config.compose import Job, build, typed
 from toolsavvy.config.explain import unknown_key
-from toolsavvy.config.methods import EvaluateConfig, MethodConfig, ReportConfig
+from toolsavvy.config.methods import ContrastiveConfig, EvaluateConfig, MethodConfig, ReportConfig
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
+from toolsavvy.config.sources import check_chat, check_model, check_paths, check_retrieval_model, check_source
 from toolsavvy.config.values import fits, kinds, wanted
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -36,9 +32,6 @@ MINIMUM_DISK = 500_000_000
 SEVERAL = ("retriever", "suite")
 """Groups of which several options can be chosen, each under its own name."""
 _HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
-_HUB = ("huggingface.co", 443)
-_EMBEDDING_SERVER = "toolsavvy.retrieval.embedding_server.EmbeddingServer"
-_PORTS = {"http": 80, "https": 443}
 
 
 def preflight(job: Job) -> schema.Config:
@@ -54,19 +47,22 @@ def preflight(job: Job) -> schema.Config:
     used = config.method.uses
     if "catalog" in used:
         used |= _writers(config)
-        _check_source(config.catalog)
-        _check_paths(config.catalog, "catalog")
-    if "retriever" in used:
-        _check_paths(config.retriever, "retriever")
+        check_source(config.catalog)
+        check_paths(config.catalog, "catalog")
+    nodes = {group: getattr(config, group) for group in sorted(used & {"encoder", "retriever"})}
+    if isinstance(config.method, ContrastiveConfig):
+        nodes["method.mining.retriever"] = config.method.mining.retriever
+    for where, node in nodes.items():
+        check_paths(node, where)
     _check_runs(config)
     if "model" in used:
         check_model(config.model)
     if "generator" in used:
         _check_generator(config.generator)
-    for group in sorted(used & {"catalog", "encoder", "retriever", "suite", "llm"}):
-        for key, node in _targets(getattr(config, group), group):
-            check_chat(node, key)
-            check_retrieval_model(node, key)
+    nodes |= {group: getattr(config, group) for group in sorted(used & {"catalog", "suite", "llm"})}
+    for key, node in (found for where, part in nodes.items() for found in _targets(part, where)):
+        check_chat(node, key)
+        check_retrieval_model(node, key)
     _check_trainer(config)
     _check_logger(config.logger)
     _check_outputs(config, job)
@@ -279,16 +275,6 @@ def _holds(file: Path, key: str, base: Path) -> bool:
     return True
 
 
-def _check_source(catalog: Any, where: str = "catalog") -> None:
-    """A loader of the user's files needs their path; only the AWS catalog has a source of its own."""
-    target = str(catalog.get("_target_", ""))
-    is_files = target.startswith("toolsavvy.catalogs.") and "path" in catalog and ".aws." not in target
-    if is_files and not catalog["path"] and not catalog.get("hub"):
-        name = target.split(".")[-2]
-        fix = f"add {where}.path=/where/it/is (conf/catalog/{name}.yaml says what it has to hold)"
-        raise UserError("not set", where=f"{where}.path", expected="the catalog's file or folder", fix=fix)
-
-
 def _check_generator(generator: Any) -> None:
     """A generator is chosen, every catalog in it is there, and so is its language model if it will be asked."""
     if not isinstance(generator, Mapping) or "_target_" not in generator:
@@ -298,20 +284,9 @@ def _check_generator(generator: Any) -> None:
     used = {key: value for key, value in generator.items() if asks or key != "llm"}
     for key, node in _targets(used, "generator"):
         if str(node["_target_"]).startswith("toolsavvy.catalogs."):
-            _check_source(node, "catalog" if key == "generator.catalog" else key)
+            check_source(node, "catalog" if key == "generator.catalog" else key)
         check_chat(node, key)
-    _check_paths(used, "generator")
-
-
-def _check_paths(node: Any, where: str) -> None:
-    """Every local `path` must exist."""
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            if key in ("path", "paths") and value:
-                for item in [value] if isinstance(value, str) else value:
-                    _check_exists(str(item), f"{where}.{key}")
-            else:
-                _check_paths(value, f"{where}.{key}")
+    check_paths(used, "generator")
 
 
 def _check_runs(config: schema.Config) -> None:
@@ -326,7 +301,7 @@ def _check_runs(config: schema.Config) -> None:
     after = {name: node for name, node in config.suite.items() if _is_after(str(node["_target_"]))} if reads else {}
     own = set(config.suite) - set(after) if not is_report else set[str]()
     for node in after.values():
-        _check_sources([side for side in build(node).reads if side.suite not in own], config.runs)
+        check_sources([side for side in build(node).reads if side.suite not in own], config.runs)
     if config.runs if after else is_report:
         finished_runs(config.runs)
 
@@ -338,113 +313,11 @@ def _is_after(target: str) -> bool:
     return isinstance(found, ast.ClassDef) and any(ast.unparse(node) == "after = True" for node in found.body)
 
 
-def _check_sources(sides: list[Any], runs: list[str]) -> None:
+def check_sources(sides: list[Any], runs: list[str]) -> None:
     """What this run does not measure must come from finished ones."""
     for side in sides if not runs else ():
         where, expected = f"{side.where}.suite", "a suite of this run, or finished runs"
         raise UserError(f"nobody measures {side.suite!r}", where=where, expected=expected, fix="add runs='[FOLDER]'")
-
-
-def _check_exists(path: str, where: str) -> None:
-    """A path that is not there: say what is there instead."""
-    place = Path(path).expanduser()
-    if place.exists():
-        return
-    parent = place.parent
-    beside = [p.name for p in parent.iterdir()][:1000] if parent.is_dir() else []
-    near = difflib.get_close_matches(place.name, beside, n=1)
-    fix = f"did you mean '{parent / near[0]}'?" if near else f"correct {where}"
-    fix = fix if parent.is_dir() else f"the folder {parent} does not exist either"
-    raise UserError(f"'{path}' does not exist", where=where, expected="a file or folder", fix=fix)
-
-
-def check_model(model: schema.ModelConfig) -> None:
-    """A model must be there, or be reachable.
-
-    Raises:
-        UserError: a missing folder, or a hub model that is not cached while the hub cannot be reached.
-    """
-    if model.source == "path":
-        _check_exists(str(model.path), "model.path")
-    if model.source == "hub" and not _hub_cached(str(model.id), model.revision) and not reachable(*_HUB):
-        fix = "download it where there is a network and copy the cache (HF_HOME), or use model=local model.path=FOLDER"
-        raise UserError(f"'{model.id}' is not cached and the hub cannot be reached", where="model.id", fix=fix)
-
-
-def check_chat(node: Mapping[str, Any], where: str) -> None:
-    """Whoever answers prompts must be there; nodes of other targets are let pass.
-
-    A server that is down is accepted when answers of its model are kept: a run that asks nothing new needs no server.
-
-    Raises:
-        UserError: a local model as for `check_model`, or a server that takes no connection.
-    """
-    target = str(node["_target_"])
-    if target == "toolsavvy.models.chat.LocalChat":
-        model = node["model"]
-        check_model(model if isinstance(model, schema.ModelConfig) else schema.ModelConfig(**model))
-    if target == "toolsavvy.models.server.ServerChat":
-        kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
-        fix = "start the server, or correct llm.base_url, or use llm=local"
-        _check_server(node, where, "http://127.0.0.1:8000/v1", kept=kept, fix=fix)
-
-
-def _check_server(node: Mapping[str, Any], where: str, default: str, *, kept: bool, fix: str) -> None:
-    """A server must take connections, unless what it said before may be enough."""
-    url = urllib.parse.urlsplit(str(node.get("base_url", default)))
-    try:
-        port = url.port or _PORTS[url.scheme]
-    except (ValueError, KeyError):
-        port = 0
-    if not port or not url.hostname:
-        expected = "http://HOST:PORT/v1 or https://HOST/v1"
-        raise UserError(f"{url.geturl()!r} is no address", where=f"{where}.base_url", expected=expected)
-    behind_proxy = url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(url.hostname)
-    if not kept and not behind_proxy and not _connects(url.hostname, port, 3.0):
-        raise UserError("the server takes no connection", where=f"{where}.base_url={url.geturl()}", fix=fix)
-
-
-def check_retrieval_model(node: Mapping[str, Any], where: str) -> None:
-    """An embedding model or reranker must be there, or be reachable; nodes of other targets are let pass.
-
-    Raises:
-        UserError: a hub model that is not cached while the hub cannot be reached, or a server that takes no connection.
-    """
-    target, where = str(node["_target_"]), "encoder" if where.endswith(".encoder") else where  # most name ${encoder}
-    if target == _EMBEDDING_SERVER:
-        kept = node.get("cache", True) and any(assets.cache_dir("embeddings").glob("*.npy"))
-        _check_server(node, where, "https://api.openai.com/v1", kept=kept, fix="correct encoder.base_url")
-    if not target.startswith("toolsavvy.retrieval.") or node.get("source") != "hub" or not node.get("id"):
-        return
-    revision = node.get("revision")
-    if not _hub_cached(str(node["id"]), None if revision is None else str(revision)) and not reachable(*_HUB):
-        raise UserError(
-            f"'{node['id']}' is not cached and the hub cannot be reached", where=f"{where}.id",
-            fix="download it where there is a network and copy the cache (HF_HOME), or point at a copy with "
-            f"{where}.source=path {where}.path=FOLDER",
-        )  # fmt: skip
-
-
-def _hub_cached(name: str, revision: str | None) -> bool:
-    """Whether a model's config is in the hub's cache."""
-    from huggingface_hub import try_to_load_from_cache
-
-    files = ("config.json", "modules.json")
-    return any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in files)
-
-
-def reachable(host: str, port: int, seconds: float = 3.0) -> bool:
-    """Whether a connection can be opened; never when the user said offline."""
-    return os.environ.get("HF_HUB_OFFLINE") != "1" and _connects(host, port, seconds)
-
-
-def _connects(host: str, port: int, seconds: float) -> bool:
-    """Whether somebody listens."""
-    try:
-        with socket.create_connection((host, port), timeout=seconds):
-            return True
-    except OSError:
-        return False
 
 
 def _check_logger(logger: schema.LoggerConfig) -> None:

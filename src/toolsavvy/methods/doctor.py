@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from toolsavvy.assets import cache_root
-from toolsavvy.config.preflight import reachable
 from toolsavvy.config.schema import Config
+from toolsavvy.config.sources import reachable
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import versions
 

@@ -1,0 +1,143 @@
+"""Whether the files, models and servers that a run names are there; asked before it starts, without torch."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolsavvy import assets
+from toolsavvy.config import schema
+from toolsavvy.errors import UserError
+
+_HUB = ("huggingface.co", 443)
+_EMBEDDING_SERVER = "toolsavvy.retrieval.embedding_server.EmbeddingServer"
+_PORTS = {"http": 80, "https": 443}
+
+
+def check_source(catalog: Any, where: str = "catalog") -> None:
+    """A loader of the user's files needs their path; only the AWS catalog has a source of its own."""
+    target = str(catalog.get("_target_", ""))
+    is_files = target.startswith("toolsavvy.catalogs.") and "path" in catalog and ".aws." not in target
+    if is_files and not catalog["path"] and not catalog.get("hub"):
+        name = target.split(".")[-2]
+        fix = f"add {where}.path=/where/it/is (conf/catalog/{name}.yaml says what it has to hold)"
+        raise UserError("not set", where=f"{where}.path", expected="the catalog's file or folder", fix=fix)
+
+
+def check_paths(node: Any, where: str) -> None:
+    """Every local `path` must exist."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if key in ("path", "paths") and value:
+                for item in [value] if isinstance(value, str) else value:
+                    _check_exists(str(item), f"{where}.{key}")
+            else:
+                check_paths(value, f"{where}.{key}")
+
+
+def _check_exists(path: str, where: str) -> None:
+    """A path that is not there: say what is there instead."""
+    place = Path(path).expanduser()
+    if place.exists():
+        return
+    parent = place.parent
+    beside = [p.name for p in parent.iterdir()][:1000] if parent.is_dir() else []
+    near = difflib.get_close_matches(place.name, beside, n=1)
+    fix = f"did you mean '{parent / near[0]}'?" if near else f"correct {where}"
+    fix = fix if parent.is_dir() else f"the folder {parent} does not exist either"
+    raise UserError(f"'{path}' does not exist", where=where, expected="a file or folder", fix=fix)
+
+
+def check_model(model: schema.ModelConfig) -> None:
+    """A model must be there, or be reachable.
+
+    Raises:
+        UserError: a missing folder, or a hub model that is not cached while the hub cannot be reached.
+    """
+    if model.source == "path":
+        _check_exists(str(model.path), "model.path")
+    if model.source == "hub" and not _hub_cached(str(model.id), model.revision) and not reachable(*_HUB):
+        fix = "download it where there is a network and copy the cache (HF_HOME), or use model=local model.path=FOLDER"
+        raise UserError(f"'{model.id}' is not cached and the hub cannot be reached", where="model.id", fix=fix)
+
+
+def check_chat(node: Mapping[str, Any], where: str) -> None:
+    """Whoever answers prompts must be there; nodes of other targets are let pass.
+
+    A server that is down is accepted when answers of its model are kept: a run that asks nothing new needs no server.
+
+    Raises:
+        UserError: a local model as for `check_model`, or a server that takes no connection.
+    """
+    target = str(node["_target_"])
+    if target == "toolsavvy.models.chat.LocalChat":
+        model = node["model"]
+        check_model(model if isinstance(model, schema.ModelConfig) else schema.ModelConfig(**model))
+    if target == "toolsavvy.models.server.ServerChat":
+        kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
+        fix = "start the server, or correct llm.base_url, or use llm=local"
+        _check_server(node, where, "http://127.0.0.1:8000/v1", kept=kept, fix=fix)
+
+
+def _check_server(node: Mapping[str, Any], where: str, default: str, *, kept: bool, fix: str) -> None:
+    """A server must take connections, unless what it said before may be enough."""
+    url = urllib.parse.urlsplit(str(node.get("base_url", default)))
+    try:
+        port = url.port or _PORTS[url.scheme]
+    except (ValueError, KeyError):
+        port = 0
+    if not port or not url.hostname:
+        expected = "http://HOST:PORT/v1 or https://HOST/v1"
+        raise UserError(f"{url.geturl()!r} is no address", where=f"{where}.base_url", expected=expected)
+    behind_proxy = url.scheme in urllib.request.getproxies() and not urllib.request.proxy_bypass(url.hostname)
+    if not kept and not behind_proxy and not _connects(url.hostname, port, 3.0):
+        raise UserError("the server takes no connection", where=f"{where}.base_url={url.geturl()}", fix=fix)
+
+
+def check_retrieval_model(node: Mapping[str, Any], where: str) -> None:
+    """An embedding model or reranker must be there, or be reachable; nodes of other targets are let pass.
+
+    Raises:
+        UserError: a hub model that is not cached while the hub cannot be reached, or a server that takes no connection.
+    """
+    target, where = str(node["_target_"]), "encoder" if where.endswith(".encoder") else where  # most name ${encoder}
+    if target == _EMBEDDING_SERVER:
+        kept = node.get("cache", True) and any(assets.cache_dir("embeddings").glob("*.npy"))
+        _check_server(node, where, "https://api.openai.com/v1", kept=kept, fix="correct encoder.base_url")
+    if not target.startswith("toolsavvy.retrieval.") or node.get("source") != "hub" or not node.get("id"):
+        return
+    revision = node.get("revision")
+    if not _hub_cached(str(node["id"]), None if revision is None else str(revision)) and not reachable(*_HUB):
+        raise UserError(
+            f"'{node['id']}' is not cached and the hub cannot be reached", where=f"{where}.id",
+            fix="download it where there is a network and copy the cache (HF_HOME), or point at a copy with "
+            f"{where}.source=path {where}.path=FOLDER",
+        )  # fmt: skip
+
+
+def _hub_cached(name: str, revision: str | None) -> bool:
+    """Whether a model's config is in the hub's cache."""
+    from huggingface_hub import try_to_load_from_cache
+
+    files = ("config.json", "modules.json")
+    return any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in files)
+
+
+def reachable(host: str, port: int, seconds: float = 3.0) -> bool:
+    """Whether a connection can be opened; never when the user said offline."""
+    return os.environ.get("HF_HUB_OFFLINE") != "1" and _connects(host, port, seconds)
+
+
+def _connects(host: str, port: int, seconds: float) -> bool:
+    """Whether somebody listens."""
+    try:
+        with socket.create_connection((host, port), timeout=seconds):
+            return True
+    except OSError:
+        return False
