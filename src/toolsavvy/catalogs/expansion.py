@@ -171,8 +171,7 @@ def expanded(data: RetrievalSet, profiles: Sequence[Profile], counts: Mapping[st
     Args:
         data: as loaded.
         profiles: one per tool, in order.
-        counts: for the audit, beside the set's own, which are taken anew; what else the loader noted stays ("only a part
-            of ToolRet").
+        counts: for the audit, beside the set's own, which are taken anew; what else the loader noted stays.
     """
     catalog = data.catalog
     tools = tuple(replace(t, profile=p.text) for t, p in zip(catalog.tools, profiles, strict=True))

@@ -120,8 +120,8 @@ def mine(
         )  # fmt: skip
     ranking = retriever.search(train, high)
     twins = twins or Twins(catalog.documents)
-    names = ("golds", "twins", "likely_golds", "kept", "queries_without", "golds_not_above_0")
-    counts = dict.fromkeys(names, 0)
+    counts: dict[str, int] = {"golds": 0, "twins": 0, "likely_golds": 0, "kept": 0}
+    counts |= {"queries_without": 0, "golds_not_above_0": 0}
     pools = []
     for row, golds in enumerate(shared_golds(catalog, train)):
         pool = _pool(_ranked(ranking, row), golds, low, score_filter, twins, counts)
