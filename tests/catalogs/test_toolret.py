@@ -147,6 +147,8 @@ def test_wrong_options(tmp_path: Path, options: dict, what: str, where: str, exp
         ({"labels": '["t"]'}, "text ('t')", "row 1, field 'labels', entry 1", "an object"),
         ({"labels": '[{"relevance": 1}]'}, "missing", "field 'labels', entry 1, field 'id'", "text"),
         ({"labels": '[{"id": "mnms_tool_0", "relevance": 0.5}]'}, "0.5", "field 'relevance'", "whole number"),
+        ({"labels": '[{"id": "mnms_tool_0", "relevance": NaN}]'}, "nan", "field 'relevance'", "whole number"),
+        ({"labels": '[{"id": "mnms_tool_0", "relevance": 1e999}]'}, "inf", "field 'relevance'", "whole number"),
         ({"labels": '[{"id": "mnms_tool_0", "relevance": 0}]'}, "no gold", "row 1, field 'labels'", "at least one"),
         ({"labels": 3}, "a number (3)", "row 1, field 'labels'", "text or a list"),
         ({"id": ""}, "empty", "row 1, field 'id'", "text"),

@@ -293,7 +293,7 @@ def _labels(record: Record, counts: Counter[str]) -> dict[str, int]:
     for number, entry in enumerate(entries, start=1):
         label = as_record(entry, f"{place}, entry {number}")
         tool, grade = label.text("id", None), label.get("relevance", (int, float), 1)
-        if grade < 0 or grade != int(grade):
+        if not grade >= 0 or grade % 1:  # NaN and infinity, which Python's JSON takes, are neither
             raise label.wrong("relevance", f"grade {shorten(grade)}", "a whole number from 0")
         counts["repeated_labels"] += tool in grades
         grades[tool] = max(int(grade), grades.get(tool, 0))
