@@ -75,6 +75,7 @@ def test_single_golds_below_zero_stop_nothing_and_spare_what_ranks_above_them() 
     pools = mine(Two(ORDER, SCORES), CATALOG, asked_twice, window=(1, 5), score_filter=Filter())  # type: ignore[arg-type]
     assert pools.of_query == ((1, 2, 4), (2, 4))
     assert pools.counts["golds_not_above_0"] == 1
+    assert all(type(count) is int for count in pools.counts.values())  # they go into JSON
 
 
 def test_golds_of_queries_that_say_the_same_are_no_negatives_of_one_another() -> None:

@@ -164,7 +164,7 @@ def _pool(
     if not len(tools) or not golds:  # a query whose golds the catalog lacks is in no pair
         return ()
     found = [scores[tools == gold][0] if (tools == gold).any() else scores[-1] for gold in golds]
-    counts["golds_not_above_0"] += min(found) <= 0
+    counts["golds_not_above_0"] += int(min(found) <= 0)
     tools, scores = tools[low - 1 :], scores[low - 1 :]
     is_gold = np.isin(tools, golds)
     is_twin = twins.matrix(golds, tools.tolist()).any(axis=0) & ~is_gold
