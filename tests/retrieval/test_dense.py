@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -125,6 +126,23 @@ def test_embeddings_are_cached_by_weights_settings_and_texts(
     assert (Encoder.from_model(toy.model, cache=True, max_length=4).encode(["a", "b"]) == 7).all()
     assert (Encoder(cache=True, seed=1).encode(["a", "b"]) == 7).all()
     assert len(list((tmp_path / "embeddings").glob("*.npy"))) == 4
+
+
+def test_instructions_left_out_of_the_pooling_make_one_entry_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSAVVY_CACHE", str(tmp_path))
+    settings: dict[str, Any] = {"pool_prompt": False, "use_instruction": True}
+    asked = [Query(f"q{i}", "where is it", {}, instruction=f"find {'x' * i}") for i in range(3)]
+    plain, kept = Encoder(**settings).encode_queries(asked), Encoder(cache=True, **settings)
+    hashed: list[int] = []
+    fingerprint = Encoder.fingerprint
+    monkeypatch.setattr(Encoder, "fingerprint", lambda self: hashed.append(1) or fingerprint(self))
+    assert np.array_equal(kept.encode_queries(asked), plain)
+    assert len(hashed) == 1 == len(list(tmp_path.rglob("*.npy")))
+    monkeypatch.setattr(Encoder, "_encode", lambda *args: pytest.fail("it is in the cache"))
+    assert np.array_equal(kept.encode_queries(asked), plain)
+    assert len({vector.tobytes() for vector in plain}) == 3, "instructions are read though they are not pooled"
 
 
 def test_a_torn_cache_file_is_computed_again(toy: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,11 +175,16 @@ class Encoder:
             groups.setdefault(prompt, []).append(i)
         if len(groups) <= 1:
             return self.encode(texts, next(iter(groups), ""))
-        parts = [self.encode([texts[i] for i in rows], prompt) for prompt, rows in groups.items()]
-        vectors = np.empty((len(texts), parts[0].shape[1]), dtype=np.float32)
-        for rows, part in zip(groups.values(), parts, strict=True):
-            vectors[rows] = part
-        return vectors
+
+        def run() -> np.ndarray:
+            found: dict[tuple[str, str], np.ndarray] = {}
+            for prompt, rows in groups.items():
+                own = list(dict.fromkeys(texts[i] for i in rows))
+                found |= {(prompt, text): vector for text, vector in zip(own, self._encode(own, prompt), strict=True)}
+            return np.stack([found[pair] for pair in zip(prompts, texts, strict=True)])
+
+        # One entry for all: an entry costs a hash of the weights, and every query may have its own instruction.
+        return self._kept(texts, repr(prompts), run) if self.cache else run()
 
     def _encode(self, texts: list[str], prompt: str = "") -> np.ndarray:
         """Run the model."""
@@ -200,6 +205,10 @@ class Encoder:
 
     def _cached(self, texts: list[str], prompt: str = "") -> np.ndarray:
         """Read the embeddings of exactly these texts from the cache, or compute and keep them."""
+        return self._kept(texts, prompt, lambda: self._encode(texts, prompt) if prompt else self._encode(texts))
+
+    def _kept(self, texts: list[str], prompt: str, run: Callable[[], np.ndarray]) -> np.ndarray:
+        """Read an entry of the cache, or make it."""
         path = assets.cache_dir("embeddings") / f"{self._key(texts, prompt)}.npy"
         try:
             vectors = np.load(path, allow_pickle=False)
@@ -207,7 +216,7 @@ class Encoder:
                 return vectors
         except (OSError, ValueError, EOFError):
             log.debug("no embeddings at %s", path)
-        vectors = self._encode(texts, prompt) if prompt else self._encode(texts)
+        vectors = run()
         with assets.atomic_write(path) as file:
             np.save(file, vectors, allow_pickle=False)
         return vectors

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -234,7 +234,7 @@ class PairReranker:
         """Score pairs, or read the scores of exactly these from the cache: float32 [pair]."""
         if not self.cache:
             return self.scorer.score(pairs, self.batch_size, self.max_length)
-        digest = hashlib.sha256(f"{self._fingerprint} {self.max_length}".encode())
+        digest = hashlib.sha256(f"{self.scorer.fingerprint} {self.max_length}".encode())
         for text in (text for pair in pairs for text in pair):
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         path = assets.cache_dir("embeddings") / f"pairs-{digest.hexdigest()}.npy"
@@ -248,11 +248,3 @@ class PairReranker:
         with assets.atomic_write(path) as file:
             np.save(file, scores, allow_pickle=False)
         return scores
-
-    @property
-    def _fingerprint(self) -> str:
-        """Of the weights, hashed once for one loaded model."""
-        scorer: Any = self.scorer
-        if not hasattr(scorer, "known_fingerprint"):
-            scorer.known_fingerprint = scorer.fingerprint()
-        return scorer.known_fingerprint

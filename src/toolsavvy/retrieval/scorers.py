@@ -58,8 +58,9 @@ class Scorer(Protocol):
         """Relevance of every (query, document), float32 [pair], higher is better."""
         ...
 
+    @property
     def fingerprint(self) -> str:
-        """sha256 over weights and reading."""
+        """sha256 over weights and reading, made once for one loaded model."""
         ...
 
 
@@ -139,7 +140,7 @@ class CrossEncoderScorer:
     """
 
     def __init__(self, model: Any) -> None:
-        self.model = model
+        self.model, self._hash = model, ""
         if model.num_labels not in (1, 2):
             what = f"the model has {model.num_labels} labels, which give no one relevance"
             raise UserError(what, where="reranker", expected="1 label, or 2 (irrelevant, relevant)")
@@ -159,9 +160,11 @@ class CrossEncoderScorer:
         logits = np.asarray(logits, dtype=np.float32)
         return logits[:, 1] - logits[:, 0] if logits.ndim == 2 and logits.shape[1] == 2 else logits.reshape(-1)
 
+    @property
     def fingerprint(self) -> str:
         """As `Scorer.fingerprint`."""
-        return _digest(self.model, repr(self.model))
+        self._hash = self._hash or _digest(self.model, repr(self.model))
+        return self._hash
 
 
 class WordScorer:
@@ -189,6 +192,7 @@ class WordScorer:
         self._text, self._pad = TextEncoder(tokenizer), tokenizer.pad_token_id or 0
         self._start = [] if seq2seq or tokenizer.bos_token_id is None else [tokenizer.bos_token_id]
         self._end = [tokenizer.eos_token_id] if seq2seq else []
+        self._hash = ""
         self._limit = int(getattr(model.config, "max_position_embeddings", None) or 2**31)
         head, rest = reading.prompt.split("{query}", 1)
         # Encoder-decoders of the T5 family put a space before every piece by themselves.
@@ -242,9 +246,11 @@ class WordScorer:
         start = torch.full((len(ids), 1), self.model.config.decoder_start_token_id, device=ids.device)
         return self.model(input_ids=ids, attention_mask=mask, decoder_input_ids=start).logits[:, 0]
 
+    @property
     def fingerprint(self) -> str:
         """As `Scorer.fingerprint`."""
-        return _digest(self.model, f"{type(self.model)} {self.reading}")
+        self._hash = self._hash or _digest(self.model, f"{type(self.model)} {self.reading}")
+        return self._hash
 
 
 def single_token(tokenizer: Any, word: str, text: Any) -> int:
