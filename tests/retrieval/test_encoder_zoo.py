@@ -19,6 +19,7 @@ import torch
 import yaml
 
 from toolsavvy.catalog import Query
+from toolsavvy.config.compose import compose, typed
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoder_models import append_eos
@@ -237,3 +238,9 @@ def test_a_model_that_needs_its_own_code_says_so(folder: Callable[[str], Path], 
 
 def test_late_interaction_has_a_class_of_its_own() -> None:
     assert isinstance(built("colbertv2"), MultiVector)
+
+
+@pytest.mark.parametrize(("name", "pooled"), [("minilm", True), ("gritlm_7b", False)])
+def test_a_tuned_copy_pools_as_its_encoder_does(name: str, pooled: bool) -> None:
+    asked = ["method=evaluate", "catalog=toy", f"encoder={name}", "retriever=tuned", "retriever.tuned.encoder.path=x"]
+    assert typed(compose(asked).config).retriever["tuned"]["encoder"]["pool_prompt"] is pooled
