@@ -49,6 +49,15 @@ def test_a_row_for_every_system_and_mode_under_each_slice() -> None:
     assert lines[0].split() == ["system", "R@1", "R@5", "IS@1"]
 
 
+def test_further_processes_of_a_distributed_run_say_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for rank in ("0", "1"):
+        monkeypatch.setenv("LOCAL_RANK", rank)
+        console().print(f"rank {rank}")
+    assert capsys.readouterr().out == "rank 0\n"
+
+
 def test_numbers_are_percent_with_their_interval_under_their_column() -> None:
     lines = printed()
     assert "50.0 45–55" in row(lines, "bm25")  # noqa: RUF001 - a range

@@ -26,9 +26,12 @@ NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": 
 
 
 def console() -> Console:
-    """Standard output, wide enough for a result table when it is a file or a pipe."""
+    """Standard output, wide enough for a result table when it is a file or a pipe; of several processes one speaks."""
+    from toolsavvy.tracking.run import is_writer
+
     columns = shutil.get_terminal_size((WIDTH, 40)).columns if sys.stdout.isatty() else WIDTH
-    return Console(width=columns, highlight=False, soft_wrap=False, emoji=False)  # ids may read ":car:"
+    # Ids may read ":car:".
+    return Console(width=columns, highlight=False, soft_wrap=False, emoji=False, quiet=not is_writer())
 
 
 def result_table(
