@@ -258,6 +258,7 @@ def test_instructions_that_nobody_wrote_are_refused(tmp_path: Path, capsys: pyte
         (["method.recipes.hard.keep=worst"], "method.recipes.hard.keep", "last"),
         (["method.recipes.hard.negative=3"], "method.recipes.hard.negative", "negatives"),
         (["method.recipes.hard.epochs=many"], "method.recipes.hard.epochs", "integer"),
+        (["+method.recipes.two={epochs:1}"], "command line", "a whole recipe"),
     ],
 )
 def test_values_out_of_range_name_key_and_range(overrides: list[str], where: str, says: str) -> None:

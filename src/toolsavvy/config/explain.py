@@ -205,6 +205,8 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     fix = f"'{key}=[A,B]'" if expected == "a list" else ""
     if "is not a subclass of RecipeConfig" in str(cause):
         expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:[document]}}'"
+    if "is not a subclass of ContrastiveRecipeConfig" in str(cause):
+        expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,negatives:2}}'"
     if "is not a subclass of FusionConfig" in str(cause):
         expected, fix = "a whole fusion", "'+method.fusions={NAME:{members:[bm25,toolgen_plain]}}'"
     what = _first_line(cause)
