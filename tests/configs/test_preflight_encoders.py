@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from toolsavvy.config import sources as checks
 from toolsavvy.config.compose import compose
+from toolsavvy.config.places import conf_dir
 from toolsavvy.config.preflight import preflight
 from toolsavvy.errors import UserError
 
@@ -64,6 +67,12 @@ def test_what_training_reads_is_looked_for_too(offline: Path, overrides: list[st
             compose(["method=contrastive", "catalog=toy", "retriever=[]", *overrides, f"paths.outputs={offline}"])
         )
     assert caught.value.where == where
+
+
+def test_names_of_hub_models_are_names() -> None:
+    for file in [*(conf_dir() / "encoder").glob("*.yaml"), *(conf_dir() / "reranker").glob("*.yaml")]:
+        name = yaml.safe_load(file.read_text(encoding="utf-8")).get("id")
+        assert name is None or re.fullmatch(r"[\w.-]+/[\w.-]+", name), file.name
 
 
 def test_the_check_needs_no_torch() -> None:
