@@ -4,6 +4,7 @@ import json
 import time
 from functools import partial
 
+import polars as pl
 import pytest
 from catalog_files import fault, write_jsonl, write_text
 from hypothesis import HealthCheck, given, settings
@@ -121,6 +122,10 @@ BAD_QUERIES = [
     ([query(relevant=[])], "no gold", "line 1, field 'relevant'", "at least one", ""),
     ([query(relevant={"a:One": 0})], "no gold", "line 1, field 'relevant'", "at least one", ""),
     ([query(relevant={"a:One": "2"})], "grade '2'", "line 1, field 'relevant'", "whole number", ""),
+    ([query(relevant={"a:One": 10**30})], "grade 1000", "line 1, field 'relevant'", "whole number", ""),
+    ([query(absent={"gone": "much"})], "grade 'much' of 'gone'", "line 1, field 'absent'", "whole number", ""),
+    ([query(absent={"a:One": 1})], "'a:One' is in the catalog", "line 1, field 'absent'", "lacks", "relevant"),
+    ([query(negatives=["gone"])], "unknown tool 'gone'", "line 1, field 'negatives'", "one of the 3 tools", ""),
     ([query(relevant=[3])], "3 is no tool id", "line 1, field 'relevant'", "a list of texts", "quotes"),
     ([query(relevant="a:One")], "text", "line 1, field 'relevant'", "a list or an object", ""),
     ([QUERIES[1], query(id=1)], "a number (1)", "line 2, field 'id'", "text", '"1"'),
@@ -165,6 +170,14 @@ def test_a_description_of_5_mb_loads_quickly(tmp_path):
 def test_parquet_that_is_none(tmp_path):
     write_text(tmp_path / "tools.parquet", "no parquet")
     fault(lambda: jsonl.load(tmp_path), what="no readable Parquet", where="tools.parquet", expected="Parquet")
+
+
+@pytest.mark.parametrize(
+    ("cell", "what"), [("{", "broken JSON"), ("[" * 100_000, "too deeply"), (r'{"\ud800": 1}', "surrogate")]
+)
+def test_json_in_parquet_is_checked_as_in_jsonl(tmp_path, cell, what):
+    pl.DataFrame([{"id": "a", "name": "A", "parameters": cell}]).write_parquet(tmp_path / "tools.parquet")
+    fault(lambda: jsonl.load(tmp_path), what=what, where="tools.parquet, row 1, field 'parameters'")
 
 
 WORD = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip)

@@ -54,9 +54,16 @@ class ToolTable:
         """
         if tool_id not in self.tools:
             near = did_you_mean(tool_id, self.tools)
-            fix = near if near.startswith("did you mean") else "add the tool to the catalog, or drop this gold"
+            fix = near if near.startswith("did you mean") else "add the tool to the catalog, or drop this id"
             raise record.wrong(field, f"unknown tool {shorten(tool_id)}", f"one of the {len(self)} tools", fix)
         return tool_id
+
+
+def as_grade(value: object) -> int | None:
+    """A relevance grade: a whole number that every layout can hold (Parquet's and TREC's are of 32 bits), else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 2**31:  # NaN too
+        return None
+    return int(value) if value == int(value) else None
 
 
 def no_gold(record: Record, field: str) -> UserError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
-from toolsavvy.catalogs.building import ToolTable, no_gold, retrieval_set
-from toolsavvy.catalogs.reading import Record, existing, files, read_jsonl, shorten
+from toolsavvy.catalogs.building import ToolTable, as_grade, no_gold, retrieval_set
+from toolsavvy.catalogs.reading import Record, existing, files, parse, read_jsonl, read_parquet, shorten
 from toolsavvy.catalogs.splits import hold_out, share, taught_split
 from toolsavvy.errors import UserError
 
@@ -159,24 +160,10 @@ def _records(path: Path) -> Iterator[Record]:
     if path.suffix != ".parquet":
         yield from read_jsonl(path)
         return
-    import polars
-
-    try:
-        frame = polars.read_parquet(path)
-    except (polars.exceptions.PolarsError, OSError) as fault:
-        raise UserError(
-            f"no readable Parquet ({shorten(str(fault))})", where=str(path), expected="Parquet", fix="write it again"
-        ) from fault
     nested = ("parameters", "returns", "relevant", "negatives", "absent")
-    for number, row in enumerate(frame.iter_rows(named=True), start=1):
-        place = f"{path}, row {number}"
-        for key in nested:
-            if isinstance(row.get(key), str):
-                try:
-                    row[key] = json.loads(row[key])
-                except json.JSONDecodeError as fault:
-                    raise Record(row, place).wrong(key, f"broken JSON ({fault.msg})", "JSON") from fault
-        yield Record(row, place)
+    for record in read_parquet(path):
+        texts = {key: text for key in nested if isinstance(text := record.value.get(key), str)}
+        yield replace(record, value={**record.value, **{k: parse(t, record.where(k)) for k, t in texts.items()}})
 
 
 def _tools_file(folder: Path) -> Path:
@@ -202,18 +189,32 @@ def _query(record: Record, tools: ToolTable, path: Path) -> tuple[str, Query]:
     split = record.text("split") or (named["split"] if named else _DEFAULT_SPLIT)
     given = record.get("relevant", (list, dict))
     grades = given if isinstance(given, dict) else dict.fromkeys(_ids(given, record), 1)
-    for tool_id, grade in grades.items():
-        tools.gold(tool_id, record, "relevant")
-        if isinstance(grade, bool) or not isinstance(grade, int) or grade < 0:
-            raise record.wrong("relevant", f"grade {shorten(grade)} of {shorten(tool_id)}", "a whole number from 0")
-    relevant = {tool_id: grade for tool_id, grade in grades.items() if grade > 0}
-    if not relevant:
-        raise no_gold(record, "relevant")
+    relevant = _positive({tools.gold(key, record, "relevant"): grade for key, grade in grades.items()}, record)
     instruction = record.get("instruction", str, None)
     extra = {key: record.text(key) for key in ("subset", "tier")}
-    wrong, absent = tuple(_ids(record.get("negatives", list, []), record, "negatives")), record.get("absent", dict, {})
+    listed = _ids(record.get("negatives", list, []), record, "negatives")
+    wrong = tuple(tools.gold(tool_id, record, "negatives") for tool_id in listed)
+    absent = _positive(record.get("absent", dict, {}), record, "absent")
+    if here := next((tool_id for tool_id in absent if tool_id in tools), None):
+        expected = "gold tools that the catalog lacks"
+        raise record.wrong("absent", f"{shorten(here)} is in the catalog", expected, "move it to 'relevant'")
+    if not relevant and not absent:
+        raise no_gold(record, "relevant")
     key, text = record.text("id", None), record.text("text", None)
     return split, Query(key, text, relevant, instruction, **extra, negatives=wrong, absent=absent)
+
+
+def _positive(grades: Mapping[str, Any], record: Record, field: str = "relevant") -> dict[str, int]:
+    """Tool id -> grade, without those of grade 0.
+
+    Raises:
+        UserError: a grade is none.
+    """
+    for tool_id, given in grades.items():
+        if isinstance(given, float) or as_grade(given) is None:
+            what = f"grade {shorten(given)} of {shorten(tool_id)}"
+            raise record.wrong(field, what, "a whole number from 0 to 2147483647")
+    return {tool_id: given for tool_id, given in grades.items() if given > 0}
 
 
 def _ids(given: Sequence[Any], record: Record, field: str = "relevant") -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from toolsavvy.catalog import RAW_DOCUMENT, Query, RetrievalSet, Tool
-from toolsavvy.catalogs.building import ToolTable, no_gold, retrieval_set
+from toolsavvy.catalogs.building import ToolTable, as_grade, no_gold, retrieval_set
 from toolsavvy.catalogs.hub import dataset_folder
 from toolsavvy.catalogs.reading import Record, as_list, as_record, existing, parse, read_jsonl, read_parquet, shorten
 from toolsavvy.errors import UserError, did_you_mean
@@ -292,11 +292,11 @@ def _labels(record: Record, counts: Counter[str]) -> dict[str, int]:
     entries = as_list(parse(given, place) if isinstance(given, str) else given, place, "a list of {id, relevance}")
     for number, entry in enumerate(entries, start=1):
         label = as_record(entry, f"{place}, entry {number}")
-        tool, grade = label.text("id", None), label.get("relevance", (int, float), 1)
-        if not grade >= 0 or grade % 1:  # NaN and infinity, which Python's JSON takes, are neither
-            raise label.wrong("relevance", f"grade {shorten(grade)}", "a whole number from 0")
+        tool, given = label.text("id", None), label.get("relevance", (int, float), 1)
+        if (grade := as_grade(given)) is None:
+            raise label.wrong("relevance", f"grade {shorten(given)}", "a whole number from 0")
         counts["repeated_labels"] += tool in grades
-        grades[tool] = max(int(grade), grades.get(tool, 0))
+        grades[tool] = max(grade, grades.get(tool, 0))
     golds = {tool: grade for tool, grade in grades.items() if grade > 0}
     if not golds:
         raise no_gold(record, "labels")
