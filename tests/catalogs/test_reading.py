@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsavvy.catalogs.reading import Record, existing, read_json, read_jsonl, read_records, read_rows, read_text
+from toolsavvy.errors import UserError
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=30)
 JSON = st.recursive(
@@ -28,6 +29,12 @@ def test_bom_crlf_blank_lines_and_line_numbers(tmp_path):
 def test_unicode_line_separators_stay_inside_their_line(tmp_path):
     path = write_text(tmp_path / "a.jsonl", '{"a": "x\u2028y\x85z"}\n')
     assert next(iter(read_jsonl(path))).value == {"a": "x\u2028y\x85z"}
+
+
+def test_types_that_a_person_calls_the_same_are_named_once():
+    with pytest.raises(UserError) as caught:
+        Record({"a": True}, "x").get("a", (int, float))
+    assert caught.value.expected == "a number"
 
 
 @pytest.mark.parametrize("line", [1, 2, 3])

@@ -55,9 +55,9 @@ class Record:
                 return default
             near = did_you_mean(field, self.value) if field not in self.value else ""
             hint = near if near.startswith("did you mean") else f"add {field!r} to this record"
-            raise self.wrong(field, "the field is missing", " or ".join(kind_name(k) for k in kinds), hint)
+            raise self.wrong(field, "the field is missing", _any_of(kinds), hint)
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            expected = " or ".join(kind_name(k) for k in kinds)
+            expected = _any_of(kinds)
             fix = f'write "{value}" with quotes' if str in kinds and isinstance(value, int | float) else ""
             raise self.wrong(field, f"{kind_name(type(value))} ({shorten(value)})", expected, fix)
         return value
@@ -75,6 +75,11 @@ class Record:
 def kind_name(kind: type) -> str:
     """What a person calls a JSON type."""
     return "nothing (null)" if kind is type(None) else _KINDS.get(kind, kind.__name__)
+
+
+def _any_of(kinds: Sequence[type]) -> str:
+    """What a person calls several types, each name once."""
+    return " or ".join(dict.fromkeys(kind_name(kind) for kind in kinds))
 
 
 def shorten(value: Any, limit: int = 60) -> str:
