@@ -153,6 +153,7 @@ BAD: dict[str, Callable[[dict[str, Any]], Any]] = {
     "asked for 3": lambda body: {"data": [{"index": 0, "embedding": [1.0, 2.0]} for _ in body["input"]]},
     "no data[].embedding": lambda body: {"data": [{"index": 0}]},
     "vectors for 1 texts": lambda body: {"data": [{"index": 7, "embedding": [1.0, 2.0, 3.0]}]},
+    "1 vectors for 1 texts": lambda body: {"data": [{"index": 0, "embedding": []}]},
     "0 vectors": lambda body: "nonsense",
 }
 

@@ -245,7 +245,7 @@ def vectors_of(answer: Any, count: int, dimensions: int | None) -> np.ndarray:
         vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
     except (TypeError, KeyError, ValueError, AttributeError) as fault:
         raise ValueError(f"the answer holds no data[].embedding of equal length: {str(answer)[:80]!r}") from fault
-    if sorted(places) != list(range(count)) or vectors.ndim != 2:
+    if sorted(places) != list(range(count)) or vectors.ndim != 2 or not vectors.size:
         raise ValueError(f"the answer holds {len(rows)} vectors for {count} texts: {str(answer)[:80]!r}")
     if dimensions and vectors.shape[1] != dimensions:
         raise ValueError(f"the vectors have length {vectors.shape[1]}, asked for {dimensions}")
