@@ -178,7 +178,7 @@ class Writer:
             [Message("system", _JUDGE), Message("user", f"{self._case(item)}\nInstruction: {text}\nGood?")]
             for item, text in passed
         ]
-        replies = self.log.answer(prompts, max_tokens=min(16, self.recipe.max_tokens))
+        replies = self.log.answer(prompts, max_tokens=self.recipe.max_tokens)
         good = [pair for pair, reply in zip(passed, replies, strict=True) if _approves(reply.text)]
         refused = [tokens(text) for item, text in passed if (item, text) not in good]
         self.counts["refused_judged"] += len(refused)
