@@ -37,6 +37,20 @@ def test_types_that_a_person_calls_the_same_are_named_once():
     assert caught.value.expected == "a number"
 
 
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("a;b\n1;2\n", "instead of ';'"),
+        ("a\tb\n", r"instead of '\t'"),
+        ("a,b,b\n1,2,3\n", "correct the header"),
+        ("\nx\n", ""),
+    ],
+)
+def test_a_header_that_is_none_names_what_to_do(tmp_path, text, fix):
+    path = write_text(tmp_path / "a.csv", text)
+    fault(lambda: list(read_rows(path, ("a", "b"))), what="header", where="line 1", expected="a,b, each once", fix=fix)
+
+
 @pytest.mark.parametrize("line", [1, 2, 3])
 def test_broken_json_names_its_line(tmp_path, line):
     rows = ['{"a": 1}'] * 3

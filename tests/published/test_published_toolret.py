@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from toolsavvy.config.places import conf_dir
+from toolsavvy.errors import UserError
+from toolsavvy.published import toolret
 from toolsavvy.published.toolret import COLUMNS, SETTINGS, cells, row, row_of, systems
 
 CATEGORIES = COLUMNS[:3]
@@ -67,3 +69,12 @@ def test_every_row_can_be_reached() -> None:
 def test_encoders_of_the_menu_that_the_paper_has_find_theirs(option: str) -> None:
     node = yaml.safe_load((Path(conf_dir()) / "encoder" / f"{option}.yaml").read_text(encoding="utf-8"))
     assert row_of([node.get("wheel") or node["id"]]) is not None
+
+
+@pytest.mark.parametrize("text", ["", "setting,system\nwithout,BM25s\n", "\xff"])
+def test_a_table_that_was_changed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    (tmp_path / "toolret.csv").write_bytes(text.encode("latin-1"))
+    monkeypatch.setattr(toolret, "files", lambda _: tmp_path)
+    with pytest.raises(UserError) as caught:
+        cells.__wrapped__()
+    assert "damaged" in caught.value.what and str(tmp_path) in caught.value.where and "reinstall" in caught.value.fix

@@ -220,16 +220,13 @@ def read_rows(path: Path, columns: Sequence[str], *, delimiter: str = ",", heade
     """The rows of a CSV or TSV file as records; `header=False` names the columns by `columns`.
 
     Raises:
-        UserError: a column is missing, or a row is of another length.
+        UserError: a column is missing or there twice, or a row is of another length.
     """
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
     names = list(columns) if not header else next(reader)
-    if header and not set(columns) <= set(names):
-        expected = delimiter.join(columns).replace("\t", "<tab>")
-        raise UserError(
-            f"the header is {shorten(names)}", where=f"{path}, line 1", expected=expected, fix="add the header"
-        )
+    if header and (not set(columns) <= set(names) or any(names.count(column) > 1 for column in columns)):
+        raise _header(path, names, columns, delimiter)
     before = reader.line_num
     for row in reader:
         place, before = f"{path}, line {before + 1}", reader.line_num
@@ -240,6 +237,15 @@ def read_rows(path: Path, columns: Sequence[str], *, delimiter: str = ",", heade
                 f"{len(row)} columns", where=place, expected=f"{len(names)}: {', '.join(names)}", fix="quote the texts"
             )
         yield Record(dict(zip(names, row, strict=True)), place)
+
+
+def _header(path: Path, names: Sequence[str], columns: Sequence[str], delimiter: str) -> UserError:
+    """The error for a header that lacks a column or has it twice; other separators than ours are named."""
+    whole = delimiter.join(names)
+    others = [mark for mark in ",;\t|" if mark != delimiter and set(columns) <= set(whole.split(mark))]
+    fix = f"separate columns by {delimiter!r} instead of {others[0]!r}" if others else "correct the header"
+    expected = delimiter.join(columns).replace("\t", "<tab>") + ", each once"
+    return UserError(f"the header is {shorten(names)}", where=f"{path}, line 1", expected=expected, fix=fix)
 
 
 def as_list(value: Any, place: str, what: str = "a list of objects") -> list[Any]:

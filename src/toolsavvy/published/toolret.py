@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from toolsavvy.errors import UserError
+
 SETTINGS = ("without", "with")
 """Retrieval instructions given to the systems, in the order of the paper's tables."""
 COLUMNS = ("web", "code", "customized", "average")
@@ -72,15 +74,26 @@ class Cell:
 
 @cache
 def cells() -> tuple[Cell, ...]:
-    """All numbers of both tables, in their order; averages have nDCG and completeness alone."""
-    text = (files("toolsavvy.published") / "toolret.csv").read_text(encoding="utf-8")
-    return tuple(
-        Cell(
-            row["setting"], row["system"], row["category"], row["metric"], int(row["k"]),
-            round(float(row["value"]) / 100, 6), row["note"],
-        )
-        for row in csv.DictReader(text.splitlines())
-    )  # fmt: skip
+    """All numbers of both tables, in their order; averages have nDCG and completeness alone.
+
+    Raises:
+        UserError: the file was changed after the installation.
+    """
+    path = files("toolsavvy.published") / "toolret.csv"
+    try:
+        found = tuple(
+            Cell(
+                row["setting"], row["system"], row["category"], row["metric"], int(row["k"]),
+                round(float(row["value"]) / 100, 6), row["note"],
+            )
+            for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        )  # fmt: skip
+        if not found:
+            raise ValueError("no rows")
+        return found
+    except (OSError, KeyError, TypeError, ValueError, csv.Error) as error:
+        what = f"a table that comes along is damaged ({type(error).__name__}: {error})"
+        raise UserError(what, where=str(path), expected="the file as installed", fix="reinstall toolsavvy") from error
 
 
 def systems() -> tuple[str, ...]:
