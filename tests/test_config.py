@@ -120,6 +120,14 @@ def test_a_wrong_override_says_what_where_and_what_instead(override: str, where:
         assert word in str(error)
 
 
+def test_a_part_that_is_named_but_not_chosen_is_to_be_chosen_too() -> None:
+    choices = ["catalog=toy", "method=evaluate", "retriever=rerank"]
+    error = refused(*choices, "retriever.rerank.first=${retriever.fusion}")
+    assert error.where == "command line, retriever.rerank.first=${retriever.fusion}"
+    assert error.fix == "choose it too: 'retriever=[fusion,...]'"
+    assert not refused(*choices, "retriever.rerank.first=${retriever.fusoin}").fix
+
+
 @pytest.mark.parametrize(
     ("group", "text", "where", "words"),
     [

@@ -188,7 +188,9 @@ def _where(key: str, overrides: Sequence[str], chain: Sequence[BaseException], c
     return f"{_COMMAND_LINE}, {typed}" if typed else (_file(chain, conf) or _COMMAND_LINE)
 
 
-def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Groups, conf: Path) -> UserError | None:
+def _bad_value(
+    chain: Sequence[BaseException], overrides: Sequence[str], groups: Groups, conf: Path
+) -> UserError | None:
     """A value of the wrong type, one that is missing, or an interpolation that leads nowhere."""
     cause = next((c for c in chain if isinstance(c, OmegaConfBaseException)), None)
     if cause is None:
@@ -203,6 +205,10 @@ def _bad_value(chain: Sequence[BaseException], overrides: Sequence[str], _g: Gro
     kind = re.search(r"could not be converted to (\w+)", str(cause))
     expected = f"a value of type {kind[1].lower()}" if kind else _expected(str(cause))
     fix = f"'{key}=[A,B]'" if expected == "a list" else ""
+    if lost:  # ${retriever.bm25}, which exists as an option and was not chosen
+        part, _, option = lost[1].partition(".")
+        if part in _LISTS and (name := option.partition(".")[0]) in groups.get(part, ()):
+            fix = f"choose it too: '{part}=[{name},...]'"
     if "is not a subclass of RecipeConfig" in str(cause):
         expected, fix = "a whole recipe", "'+method.recipes={NAME:{epochs:3,replay:[document]}}'"
     if "is not a subclass of ContrastiveRecipeConfig" in str(cause):
