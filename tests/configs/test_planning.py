@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import ast
+import io
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from toolsavvy.config.compose import compose, typed
 from toolsavvy.config.methods import METHODS
 from toolsavvy.config.outline import keywords
-from toolsavvy.config.planning import make_plan
+from toolsavvy.config.planning import make_plan, show_plan
 
 HEAVY = ("torch", "transformers", "pytorch_lightning", "sentence_transformers", "faiss", "wandb")
 
@@ -39,6 +41,18 @@ def test_every_method_that_works_has_a_plan(name: str) -> None:
     overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
     plan = make_plan(typed(compose(overrides).config))
     assert plan.systems and plan.suites == ("catalog_test",)
+
+
+def test_a_plan_without_training_names_no_training_stage() -> None:
+    def printed(method: str) -> str:
+        job = compose([f"method={method}", "catalog=toy", "model=toy", "encoder=toy"])
+        console = Console(file=io.StringIO(), width=200)
+        show_plan(job, typed(job.config), console)
+        return console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
+
+    assert "memorization" in printed("toolgen").partition("stages")[2]
+    rows = printed("evaluate").partition("stages")[2]
+    assert "memorization" not in rows and "about 0" not in rows
 
 
 def test_the_plan_of_a_generator_names_it_and_its_sources() -> None:

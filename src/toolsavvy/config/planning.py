@@ -52,11 +52,12 @@ def show_plan(job: Job, config: Config, console: Console) -> None:
             continue
         table.add_row(name, choices.get(name, ""))
     table.add_row("seed", str(config.seed))
-    table.add_row("stages", "\n".join(plan.stages) or ", ".join(config.stages))
+    trained = () if plan.training_tokens == 0 else tuple(config.stages)  # a method's own stages say what it does
+    table.add_row("stages", "\n".join(plan.stages) or ", ".join(trained) or "none")
     table.add_row("systems", ", ".join(plan.systems or tuple(config.retriever)))
     table.add_row("suites", ", ".join(plan.suites or tuple(config.suite)))
     tokens = plan.training_tokens
-    table.add_row("training tokens", "none or unknown" if tokens is None else f"about {tokens:,}")
+    table.add_row("training tokens", "none or unknown" if tokens is None else f"about {tokens:,}" if tokens else "none")
     table.add_row("output folder", str(job.folder))
     for note in plan.notes:
         table.add_row("note", note)
