@@ -132,6 +132,7 @@ def test_a_folder_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: p
     with pytest.raises(OSError, match="no"):
         export(DATA, folder, ["jsonl", "beir"])
     assert sorted(p.name for p in folder.iterdir()) == ["jsonl", "old", "trec"]
+    assert [p.name for p in tmp_path.iterdir()] == ["d"], "no draft is left"
     monkeypatch.undo()
     export(DATA, folder, ["beir"])
     assert [p.name for p in tmp_path.iterdir()] == ["d"]

@@ -98,6 +98,8 @@ def test_naming_queries_and_instructions_of_the_sources(tmp_path: Path) -> None:
         ({"train_share": 1.5}, "generator.train_share", "0 to 1"),
         ({"train_share": 0.8, "validation_share": 0.3}, "generator.train_share", "<= 1"),
         ({"novelty": -1.0}, "generator.novelty", "0 to 1"),
+        ({"exports": ["bier"]}, "generator.exports", "beir"),
+        ({"exports": []}, "generator.exports", "beir"),
         ({"backend": "llm"}, "generator.llm", "llm group"),
         ({"document": "{nmae}"}, "catalog.document", "{name}"),
         ({"splits": ["tset"]}, "generator.splits", "test"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_words
 from toolsavvy.catalogs.jsonl import save
-from toolsavvy.errors import UserError
+from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.retrieval.trec import query_keys, write_qrels
 
 FORMATS = ("jsonl", "beir", "mteb", "trec", "toolret")
@@ -28,7 +28,7 @@ def export(data: RetrievalSet, folder: Path, formats: Sequence[str] = FORMATS, c
         category: ToolRet's category of all queries and tools.
 
     Raises:
-        UserError: an unknown format.
+        UserError: an unknown format, or none.
     """
     writers: dict[str, Callable[[RetrievalSet, Path], None]] = {
         "jsonl": save,
@@ -37,16 +37,33 @@ def export(data: RetrievalSet, folder: Path, formats: Sequence[str] = FORMATS, c
         "trec": write_trec,
         "toolret": lambda data, place: write_toolret(data, place, category),
     }
-    for name in formats:
-        if name not in writers:
-            raise UserError(f"unknown format {name!r}", where="generator.exports", expected=", ".join(FORMATS))
+    check_formats(formats)
     draft = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
+    try:
+        for name in formats:
+            writers[name](data, draft / name)
+        if folder.exists():
+            shutil.rmtree(folder)
+        draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Check the layouts that are asked for, before anything is made that they cannot hold.
+
+    Raises:
+        UserError: there is none, or an unknown one.
+    """
     for name in formats:
-        writers[name](data, draft / name)
-    if folder.exists():
-        shutil.rmtree(folder)
-    draft.rename(folder)
+        if name not in FORMATS:
+            fix = did_you_mean(name, FORMATS)
+            expected = ", ".join(FORMATS)
+            raise UserError(f"unknown format {name!r}", where="generator.exports", expected=expected, fix=fix)
+    if not formats:
+        expected = f"some of {', '.join(FORMATS)}"
+        raise UserError("no format is named", where="generator.exports", expected=expected, fix="name one")
 
 
 def titled(catalog: Catalog) -> list[tuple[str, str]]:

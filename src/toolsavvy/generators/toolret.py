@@ -17,7 +17,7 @@ from toolsavvy.catalogs.splits import grouped_split, hold_out
 from toolsavvy.errors import UserError
 from toolsavvy.generators.algorithm import Recipe, Writer
 from toolsavvy.generators.collecting import Entry, Item, collect, filtered
-from toolsavvy.generators.exports import FORMATS, export
+from toolsavvy.generators.exports import FORMATS, check_formats, export
 from toolsavvy.generators.instructions import Rules, Written, from_templates
 from toolsavvy.generators.leakage import Leakage, audit_leakage, leakage_json
 from toolsavvy.generators.merging import merge, rewritten
@@ -136,6 +136,7 @@ class ToolRet:
         for key, value in (shares | {"near_duplicate": self.near_duplicate}).items():
             if not 0 <= value <= 1:
                 raise UserError(f"{value} is out of range", where=f"generator.{key}", expected="a number from 0 to 1")
+        check_formats(self.exports)
         if self.train_share + self.validation_share > 1:
             raise UserError(
                 "the shares add up to more than 1", where="generator.train_share",
