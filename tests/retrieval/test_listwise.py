@@ -187,6 +187,15 @@ def test_a_server_that_fails_in_all_ways_costs_only_its_windows() -> None:
     assert dict(reranker.facts()) == {"answers": 4, "malformed": 3, "failed": 3}
 
 
+def test_without_a_single_answer_the_first_stage_is_not_passed_off_as_the_model() -> None:
+    with chat_server(lambda body, before: Answer(status=400)) as server:
+        reranker = LLMReranker(ServerChat("m", server.url, retries=0), window=3, step=1)
+        with pytest.raises(UserError) as caught:
+            reranker.rerank([ask("good"), ask("bad")], [["tool 1", "tool 2"]] * 2)
+    assert "no answer to any of 2 prompts" in caught.value.what and "400" in caught.value.what
+    assert caught.value.where == "reranker.llm" and "llm.timeout" in caught.value.fix
+
+
 def test_as_a_retriever_it_says_what_was_wrong() -> None:
     catalog = Catalog("numbers", tuple(Tool(str(i), f"tool {i} word") for i in range(6)), document="{name}")
     ranker = Rerank(BM25(), LLMReranker(Oracle(), window=3, step=2), depth=4).fit(catalog)

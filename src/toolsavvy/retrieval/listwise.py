@@ -154,6 +154,7 @@ class LLMReranker:
         orders = [list(range(len(candidates))) for candidates in documents]
         assert self.window is not None and self.step is not None
         plans = [windows(len(order), self.window, self.step) for order in orders]
+        error = ""
         for turn in range(max(map(len, plans), default=0)):
             rows = [row for row, plan in enumerate(plans) if turn < len(plan)]
             chosen = [[documents[row][orders[row][i]] for i in plans[row][turn]] for row in rows]
@@ -163,9 +164,24 @@ class LLMReranker:
                 place = plans[row][turn]
                 before = [orders[row][i] for i in place]
                 orders[row][place.start : place.stop] = [before[i] for i in self._read(reply, len(before)).places]
+                error = error or reply.error
+            self._refuse_silence(error)
         if queries:
             log.info("%s ordered %s", self.llm.name, ", ".join(f"{n} {name}" for name, n in self.counts.items()))
         return [_from_bottom(order) for order in orders]
+
+    def _refuse_silence(self, error: str) -> None:
+        """Some answers may be missing; without any, the first stage's order would stand under the model's name.
+
+        Raises:
+            UserError: no answer has come so far.
+        """
+        if self.counts["failed"] and not self.counts["answers"]:
+            raise UserError(
+                f"{self.llm.name} gave no answer to any of {self.counts['failed']} prompts (the first: {error})",
+                where="reranker.llm", expected="a model that answers",
+                fix="check the server, llm.timeout and llm.retries; answers that arrived are kept",
+            )  # fmt: skip
 
     def messages(self, query: str, documents: Sequence[str]) -> list[Message]:
         """The conversation that asks for an order."""
