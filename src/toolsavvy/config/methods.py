@@ -231,8 +231,8 @@ class ContrastiveRecipeConfig:
     """How training queries are asked: without | with | mixed (by turns)."""
     max_length: int = 128
     """Tokens per text while training."""
-    chunk: int = 64
-    """Texts embedded together."""
+    chunk: int | None = None
+    """Texts of similar length embedded together; None is 16 on a CPU, else 128."""
     cached: bool = False
     """Keep no graph over chunks: the memory of one chunk for any batch size, for one more forward pass."""
     keep: str = "best"
@@ -248,8 +248,10 @@ class ContrastiveRecipeConfig:
         at_least(self.temperature, 0, f"{where}.temperature", strict=True)
         between(self.warmup, 0, 1, f"{where}.warmup")
         at_least(self.weight_decay, 0, f"{where}.weight_decay")
-        for key, low in (("epochs", 1), ("batch_size", 1), ("negatives", 0), ("max_length", 8), ("chunk", 1)):
+        for key, low in (("epochs", 1), ("batch_size", 1), ("negatives", 0), ("max_length", 8)):
             at_least(getattr(self, key), low, f"{where}.{key}")
+        if self.chunk is not None:
+            at_least(self.chunk, 1, f"{where}.chunk")
 
 
 @dataclass

@@ -34,7 +34,7 @@ class Settings:
         temperature: cosines are divided by it.
         symmetric: also find the query, given the tool.
         negatives: hard negatives that each pair draws from its pool.
-        chunk: texts embedded together.
+        chunk: texts of similar length embedded together; None is 16 on a CPU, whose caches hold that, else 128.
         cached: keep no graph over chunks: memory is that of one chunk, the price one more forward pass.
         max_length: tokens per text while training.
         seed: of order, draws and dropout.
@@ -48,7 +48,7 @@ class Settings:
     temperature: float = 0.05
     symmetric: bool = False
     negatives: int = 0
-    chunk: int = 64
+    chunk: int | None = None
     cached: bool = False
     max_length: int = 128
     seed: int = 0
@@ -167,7 +167,7 @@ class ContrastiveModule(pl.LightningModule):
         """InfoNCE loss of one (global) batch of pairs."""
         queries, tools, contrast = self.assemble(pairs)
         texts = [*self._query_texts(queries), *(self.examples.documents[t] for t in tools)]
-        chunks = _by_length(texts, self.settings.chunk)
+        chunks = _by_length(texts, self._chunk)
 
         def loss_of(vectors: Tensor) -> Tensor:
             parts = vectors[: len(queries)], vectors[len(queries) :]
@@ -213,6 +213,10 @@ class ContrastiveModule(pl.LightningModule):
         return [texts[(q + self._epoch) % len(texts)] for q, texts in zip(queries, wordings, strict=True)]
 
     @property
+    def _chunk(self) -> int:
+        return self.settings.chunk or (16 if self.device.type == "cpu" else 128)
+
+    @property
     def _epoch(self) -> int:
         return self.current_epoch if self._trainer is not None else 0
 
@@ -232,7 +236,7 @@ class ContrastiveModule(pl.LightningModule):
         tools = range(len(self.examples.documents)) if validation.tools is None else validation.tools
         place = {t: i for i, t in enumerate(tools)}
         texts = [*validation.queries, *(self.examples.documents[t] for t in place)]
-        chunks = _by_length(texts, self.settings.chunk)
+        chunks = _by_length(texts, self._chunk)
         attached = self._trainer is not None
         with self.trainer.precision_plugin.forward_context() if attached else nullcontext():
             parts = [self.embed([texts[i] for i in chunk]).cpu() for chunk in chunks]
