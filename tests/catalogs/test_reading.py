@@ -51,6 +51,15 @@ def test_a_header_that_is_none_names_what_to_do(tmp_path, text, fix):
     fault(lambda: list(read_rows(path, ("a", "b"))), what="header", where="line 1", expected="a,b, each once", fix=fix)
 
 
+@pytest.mark.parametrize(
+    ("data", "fix"),
+    [("a".encode("utf-16"), "UTF-16"), (b"PAR1\xb5", ".parquet"), (b"\x1f\x8b\x08", "gunzip"), (b"caf\xe9", "LATIN1")],
+)
+def test_a_file_that_is_no_text_says_what_it_is(tmp_path, data, fix):
+    (tmp_path / "a.jsonl").write_bytes(data)
+    fault(lambda: read_text(tmp_path / "a.jsonl"), what="not UTF-8", where="a.jsonl, line 1", fix=fix)
+
+
 @pytest.mark.parametrize("line", [1, 2, 3])
 def test_broken_json_names_its_line(tmp_path, line):
     rows = ['{"a": 1}'] * 3

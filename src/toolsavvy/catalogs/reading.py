@@ -17,6 +17,15 @@ from toolsavvy.errors import UserError, did_you_mean
 
 _KINDS = {dict: "an object", list: "a list", str: "text", bool: "true/false", int: "a number", float: "a number"}
 _MISSING = object()
+_CONVERT = "convert it: iconv -f LATIN1 -t UTF-8 {} > fixed"
+_SIGNATURES = {
+    b"\xff\xfe": "convert it: iconv -f UTF-16 -t UTF-8 {} > fixed",
+    b"\xfe\xff": "convert it: iconv -f UTF-16 -t UTF-8 {} > fixed",
+    b"PAR1": "it is Parquet: give it a name that ends in .parquet",
+    b"\x1f\x8b": "unpack it: gunzip -c {} > fixed",
+    b"PK": "unpack it: unzip {}",
+}
+"""First bytes -> what to do with a file that is no text."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -143,7 +152,7 @@ def read_text(path: Path) -> str:
             f"byte 0x{data[start]:02x} at offset {start} is not UTF-8",
             where=f"{path}, line {line}",
             expected="UTF-8 text",
-            fix=f"convert it: iconv -f LATIN1 -t UTF-8 {path.name} > fixed",
+            fix=next((fix for start, fix in _SIGNATURES.items() if data.startswith(start)), _CONVERT).format(path.name),
         ) from fault
     if not text.strip():
         raise UserError(
