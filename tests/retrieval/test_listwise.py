@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -185,6 +186,13 @@ def test_a_server_that_fails_in_all_ways_costs_only_its_windows() -> None:
     kept = [0, 1, 2]
     assert [order_of(s) for s in scores] == [[2, 1, 0], [1, 0, 2], kept, [2, 0, 1], kept, kept, kept]
     assert dict(reranker.facts()) == {"answers": 4, "malformed": 3, "failed": 3}
+
+
+def test_an_answer_without_end_takes_no_time() -> None:
+    start = time.perf_counter()
+    assert read_order("[2] > [1] " + "1" * 10_000_000, 3).places == (1, 0, 2)
+    assert read_order("1, " * 3_000_000, 3).places == (0, 1, 2)
+    assert time.perf_counter() - start < 2
 
 
 def test_without_a_single_answer_the_first_stage_is_not_passed_off_as_the_model() -> None:

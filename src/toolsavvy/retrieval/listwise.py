@@ -34,6 +34,9 @@ _CHAIN = re.compile(r"\d{1,6}(?:\s*[>,;]\s*\d{1,6})+|^\s*\d{1,6}\s*$")
 TOKENS_PER_TOOL = 8
 """Of an answer: `[12] > ` under any vocabulary, with room for a word of introduction."""
 
+LONGEST = 100_000
+"""Characters that are read of an answer: servers that don't keep to a limit of tokens can send any number."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -58,7 +61,7 @@ def read_order(text: str | None, count: int) -> Order:
         text: the answer, with or without reasoning before it.
         count: tools in the window; answers count from 1.
     """
-    text = final_text(text or "")
+    text = final_text(text or "")[:LONGEST]
     numbers = [int(n) - 1 for n in _BRACKETED.findall(text)]
     if not numbers and (chain := _CHAIN.search(text)):
         numbers = [int(n) - 1 for n in re.findall(r"\d+", chain[0])]
