@@ -20,7 +20,9 @@ from toolret_files import LAYOUTS, QUERIES, TOOLS, documentation, make, query_ro
 from toolsavvy.catalog import Query, RetrievalSet
 from toolsavvy.catalogs import toolret
 from toolsavvy.catalogs.audit import render_audit
+from toolsavvy.catalogs.hub import dataset_folder
 from toolsavvy.catalogs.jsonl import save
+from toolsavvy.errors import UserError
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.bm25 import BM25
 
@@ -364,3 +366,11 @@ def test_the_hub_is_read_at_the_pinned_revisions_and_from_its_cache_when_offline
     assert "all its 40 digits" in wrong.stderr
     cold = load(HF_HOME=str(tmp_path / "cold"), HF_HUB_OFFLINE="1")
     assert cold.returncode == 1 and "ToolRet-Queries" in cold.stderr and "catalog.path=" in cold.stderr
+
+
+def test_a_data_set_without_a_pinned_revision_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(UserError, match="mine/absent at its newest revision can't be fetched") as caught:
+        dataset_folder("mine/absent", None, ["*.parquet"], key="catalog.hub")
+    assert "None" not in caught.value.what

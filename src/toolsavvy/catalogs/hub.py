@@ -37,8 +37,9 @@ def dataset_folder(repo: str, revision: str | None, patterns: Sequence[str], *, 
         return Path(snapshot_download(repo, **chosen))
     except faults as fault:
         said = " ".join(str(fault).split())[:200]
+        at = f"revision {revision}" if revision else "its newest revision"
         raise UserError(
-            f"the data set {repo} at revision {revision} can't be fetched ({type(fault).__name__}: {said})",
+            f"the data set {repo} at {at} can't be fetched ({type(fault).__name__}: {said})",
             where=key,
             expected="a data set of the hub that can be reached or is cached; a commit with all its 40 digits",
             fix="fetch it where there is a network and copy the hub's cache (HF_HOME), or set catalog.path=…",
