@@ -172,6 +172,10 @@ def test_outside_scores_from_a_csv(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("system,score\na,1\nb,high\n", ("scores.csv, line 3, field 'score'", "'high' is no number", "such as", "fix")),
+        (
+            "system,score\na,1\nb,1e308\n",
+            ("scores.csv, line 3, field 'score'", "'1e308' is no number", "such as", "fix"),
+        ),
         ("system,score\na,1\na,2\n", ("scores.csv, line 3, field 'system'", "'a' is there twice", "one line a system")),
         ("system,score\n,1\n", ("scores.csv, line 2, field 'system'", "empty", "fix")),
         ("system,score\na,1,2\n", ("scores.csv, line 2", "3 columns", "expected: 2: system, score")),

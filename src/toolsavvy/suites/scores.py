@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ from toolsavvy.tracking.records import read_lines, read_record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 """Tables from papers in long format, one number a line."""
+LARGEST = 1e100
+"""Of outside scores: the square of larger ones is no number, and no figure has room for them."""
 METRIC, K, COLUMN, SYSTEM = "ndcg", 10, "score", "system"
 """What is taken where a source does not say."""
 CHOICES = ("experiment", "encoder", "reranker", "llm", "model", "tuning", "indexing", "memorization", "method")
@@ -250,7 +253,10 @@ def number(record: Record, field: str) -> float | None:
     if not text:
         return None
     try:
-        return float(text)
+        value = float(text)
+        if LARGEST < abs(value) < math.inf:
+            raise ValueError(text)
+        return value
     except ValueError as error:
         fix = f"correct {field!r} on this line; leave it empty where there is no score"
         raise record.wrong(field, f"{text!r} is no number", "a number such as 56.3", fix) from error
