@@ -13,6 +13,7 @@ from torch.utils.data import DataLoader
 
 from toolsavvy.catalog import Catalog, Query, relevant_indices
 from toolsavvy.errors import UserError
+from toolsavvy.models.loading import quiet_transformers
 from toolsavvy.retrieval.dense import Dense
 from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.ranking import Ranking
@@ -91,7 +92,8 @@ def tune(
     if module.best is not None:
         model.load_state_dict(module.best[1])
     if wrapped is not None:
-        model[0].model = wrapped.merge_and_unload()
+        with quiet_transformers():
+            model[0].model = wrapped.merge_and_unload()
     model.max_seq_length = limit
     return model.eval(), module.history
 
@@ -111,7 +113,7 @@ def _with_adapters(model: Any, lora: LoRA, seed: int) -> Any:
     for parameter in model.parameters():
         parameter.requires_grad_(False)
     try:
-        with torch.random.fork_rng():
+        with quiet_transformers(), torch.random.fork_rng():
             torch.manual_seed(seed)
             model[0].model = get_peft_model(model[0].model, config)
     except ValueError as error:
