@@ -23,8 +23,6 @@ _TROUBLE = {
 def disk_error(error: BaseException, folder: Path | str = "") -> UserError | None:
     """The message for an error that a disk caused, itself or behind others; None for any other error.
 
-    Libraries written in Rust raise errors of their own that quote the system's number ("os error 28").
-
     Args:
         error: what was raised.
         folder: to name where the error names no file.
@@ -33,11 +31,23 @@ def disk_error(error: BaseException, folder: Path | str = "") -> UserError | Non
     while cause is not None:
         if isinstance(cause, UserError):
             return None
-        quoted = re.search(r"\(os error (\d+)\)", str(cause))
-        number = cause.errno if isinstance(cause, OSError) else int(quoted[1]) if quoted else None
+        number = _number(cause)
         if number in _TROUBLE:
             what, fix = _TROUBLE[number]
             place = getattr(cause, "filename", None) or folder
             return UserError(what, where=str(place), expected="room and the right to write", fix=fix)
         cause = cause.__cause__ or cause.__context__
     return None
+
+
+def _number(error: BaseException) -> int | None:
+    """The system's number of an error, None where there is none.
+
+    Libraries written in Rust raise errors of their own that quote it ("os error 28"); numpy tells how much of an array
+    found room ("3200 requested and 992 written").
+    """
+    if isinstance(error, OSError):
+        cut = re.search(r"\d+ requested and \d+ written", str(error))
+        return errno.ENOSPC if error.errno is None and cut else error.errno
+    quoted = re.search(r"\(os error (\d+)\)", str(error))
+    return int(quoted[1]) if quoted else None
