@@ -17,8 +17,9 @@ from toolsavvy.config.preflight import preflight
 from toolsavvy.errors import UserError
 from toolsavvy.models import chat as chat_module
 from toolsavvy.models.chat import LoadedModel, LocalChat, Message, Reply, parse_json
+from toolsavvy.models.connection import retry_after
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
-from toolsavvy.models.server import ServerChat, retry_after
+from toolsavvy.models.server import ServerChat
 from world import TEMPLATE, toy_lm, toy_tokenizer
 
 QUICK: dict[str, Any] = {"backoff": 0.01, "timeout": 5.0, "retries": 3}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 import time
@@ -122,8 +123,9 @@ def test_what_was_paid_for_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         encoder(seen, batch_size=2, concurrency=1, cache=True).encode(texts)
     with serving() as again:
         again_encoder = encoder(again, batch_size=2, cache=True)
-        again_encoder.base_url = seen.url  # the key of the cache; the client still talks to the new server
-        again_encoder.__dict__["_client"] = encoder(again)._client
+        # The address is part of the cache's key; the client still talks to the new server.
+        again_encoder._connection = dataclasses.replace(again_encoder._connection, base_url=seen.url)
+        again_encoder._connection.__dict__["client"] = encoder(again)._connection.client
         vectors = again_encoder.encode(texts)
         assert again.texts == ["t4", "t5"]
         again_encoder.encode(texts)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import email.utils
 import logging
-import os
-import random
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -18,6 +13,7 @@ from typing import Any
 from toolsavvy import assets
 from toolsavvy.errors import UserError
 from toolsavvy.models.chat import Message, Reply
+from toolsavvy.models.connection import Connection, worth_retrying
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
 
 log = logging.getLogger("toolsavvy")
@@ -80,15 +76,11 @@ class ServerChat:
         parameters: Mapping[str, Any] | None = None,
         token_parameter: str = "max_tokens",
     ) -> None:
-        if not base_url.startswith(("http://", "https://")):
-            expected = "http://HOST:PORT/v1 or https://HOST/v1"
-            raise UserError(f"{base_url!r} is no address", where="llm.base_url", expected=expected)
+        self._connection = Connection("llm", base_url, key_env, timeout, backoff, max_wait)
         for key, value, least in (("timeout", timeout, 1e-3), ("retries", retries, 0), ("concurrency", concurrency, 1)):
             if not value >= least:
                 raise UserError(f"{value} is out of range", where=f"llm.{key}", expected=f">= {least}")
-        self.name, self.base_url, self.key_env = model, base_url, key_env
-        self.timeout, self.retries, self.backoff, self.max_wait = timeout, retries, backoff, max_wait
-        self.concurrency, self.cache = concurrency, cache
+        self.name, self.retries, self.concurrency, self.cache = model, retries, concurrency, cache
         self.parameters, self.token_parameter = dict(parameters or {}), token_parameter
         self.usage = Usage()
         self._lock = threading.Lock()
@@ -99,17 +91,6 @@ class ServerChat:
             return None
         assets.cache_dir("responses")
         return ResponseStore(assets.responses_file(self.name))
-
-    @cached_property
-    def _client(self) -> Any:
-        from openai import OpenAI
-
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a request
-        return OpenAI(api_key=self._key or "none", base_url=self.base_url, timeout=self.timeout, max_retries=0)
-
-    @property
-    def _key(self) -> str:
-        return os.environ.get(self.key_env, "")
 
     def answer(
         self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
@@ -162,19 +143,21 @@ class ServerChat:
             if stop.is_set():
                 return Reply(None, "given up, as another request showed that the server can't be used")
             try:
-                return self._keep(key, self._client.post("/chat/completions", cast_to=object, body=dict(request)))
+                return self._keep(
+                    key, self._connection.client.post("/chat/completions", cast_to=object, body=dict(request))
+                )
             except Exception as fault:
                 error = fault
-                if not _worth_retrying(fault):
+                if not worth_retrying(fault):
                     break
-            pause = self._pause(error, attempt)
+            pause = self._connection.pause(error, attempt)
             if attempt == self.retries or pause is None:
                 break
             stop.wait(pause)
         if general := self._for_all(error):
             stop.set()
             raise general from error
-        return Reply(None, self._told(error))
+        return Reply(None, self._connection.told(error))
 
     def _keep(self, key: str, body: Any) -> Reply:
         """Read an answer and store it.
@@ -196,34 +179,15 @@ class ServerChat:
             self._store.put(key, Stored(text, *counts))
         return Reply(text)
 
-    def _pause(self, error: Exception, attempt: int) -> float | None:
-        """Seconds before the next attempt; None where the server asks for more patience than there is."""
-        asked = retry_after(getattr(getattr(error, "response", None), "headers", {}))
-        if asked is not None:
-            return asked if asked <= self.max_wait else None
-        return min(self.max_wait, self.backoff * 2**attempt) * random.uniform(0.75, 1.0)
-
     def _for_all(self, error: Exception) -> UserError | None:
         """The message where every other request would fail the same way, else None."""
         if isinstance(error, UserError):
             return error
-        status, where = getattr(error, "status_code", None), f"llm.base_url={self.base_url}"
         if _unreachable(error):
+            where = f"llm.base_url={self._connection.base_url}"
             fix = "start the server, or correct llm.base_url; answers so far are kept"
-            return UserError(f"the server can't be reached ({self._told(error)})", where=where, fix=fix)
-        if status in (401, 403):
-            what = f"the server refuses the key in ${self.key_env}" if self._key else "the server wants a key"
-            return UserError(f"{what} ({status})", where=where, fix=f"set the environment variable {self.key_env}")
-        if status == 404:
-            fix = "correct llm.model or llm.base_url (which usually ends in /v1)"
-            return UserError(f"the server doesn't know {self.name!r} ({self._told(error)})", where=where, fix=fix)
-        return None
-
-    def _told(self, error: Exception) -> str:
-        """A fault in one line, without the key."""
-        status = getattr(error, "status_code", None)
-        text = " ".join(f"{type(error).__name__}{f' {status}' if status else ''}: {error}".split())[:300]
-        return text.replace(self._key, "***") if self._key else text
+            return UserError(f"the server can't be reached ({self._connection.told(error)})", where=where, fix=fix)
+        return self._connection.refusal(error, self.name)
 
     def _count(self, **more: int) -> None:
         with self._lock:
@@ -243,15 +207,6 @@ def _keys(requests: Sequence[Mapping[str, Any]], *, apart: bool) -> list[str]:
     return keys
 
 
-def _worth_retrying(error: Exception) -> bool:
-    """Whether the same request may succeed later."""
-    import openai
-
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code in (408, 409, 429) or error.status_code >= 500
-    return isinstance(error, openai.APIConnectionError | openai.APIResponseValidationError | ValueError)
-
-
 def _unreachable(error: Exception) -> bool:
     """Whether no connection could be made, as against one that broke off or took too long."""
     cause: BaseException | None = error
@@ -260,18 +215,3 @@ def _unreachable(error: Exception) -> bool:
             return True
         cause = cause.__cause__ or cause.__context__
     return False
-
-
-def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a server asks to wait (seconds or an HTTP date), None where it doesn't say."""
-    with suppress(ValueError, TypeError):
-        if milliseconds := headers.get("retry-after-ms"):
-            return max(0.0, float(milliseconds) / 1000)
-    value = headers.get("retry-after")
-    if value is None:
-        return None
-    with suppress(ValueError):
-        return max(0.0, float(value))
-    with suppress(ValueError, TypeError):
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now())
-    return None

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
-import random
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from toolsavvy import assets
 from toolsavvy.errors import UserError
-from toolsavvy.models.server import retry_after
+from toolsavvy.models.connection import Connection, worth_retrying
 from toolsavvy.retrieval.encoders import Encoder
 
 log = logging.getLogger(__name__)
@@ -76,18 +73,15 @@ class EmbeddingServer(Encoder):
             query_template=query_template, plain_template=plain_template, document_template=document_template,
             use_instruction=use_instruction, normalize=normalize, batch_size=batch_size, cache=cache,
         )  # fmt: skip
-        if not base_url.startswith(("http://", "https://")):
-            expected = "http://HOST:PORT/v1 or https://HOST/v1"
-            raise UserError(f"{base_url!r} is no address", where="encoder.base_url", expected=expected)
+        self._connection = Connection("encoder", base_url, key_env, timeout, backoff, max_wait)
         limits = [("timeout", timeout, 1e-3), ("retries", retries, 0), ("concurrency", concurrency, 1)]
         for key, given in (("dimensions", dimensions), ("max_characters", max_characters)):
             limits += [] if given is None else [(key, given, 1)]
         for key, value, least in limits:
             if not value >= least:
                 raise UserError(f"{value} is out of range", where=f"encoder.{key}", expected=f">= {least}")
-        self.server_model, self.base_url, self.key_env, self.dimensions = model, base_url, key_env, dimensions
+        self.server_model, self.dimensions, self.retries = model, dimensions, retries
         self.max_characters, self.concurrency = max_characters, concurrency
-        self.timeout, self.retries, self.backoff, self.max_wait = timeout, retries, backoff, max_wait
         self._stop = threading.Event()
 
     @property
@@ -115,19 +109,8 @@ class EmbeddingServer(Encoder):
 
     def fingerprint(self) -> str:
         """sha256 over what tells two servers' vectors apart as far as can be known: address, model, dimensions."""
-        parts = (self.base_url, self.server_model, self.dimensions, self.max_characters)
+        parts = (self._connection.base_url, self.server_model, self.dimensions, self.max_characters)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
-
-    @cached_property
-    def _client(self) -> Any:
-        from openai import OpenAI
-
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # a line a request
-        return OpenAI(api_key=self._key_value or "none", base_url=self.base_url, timeout=self.timeout, max_retries=0)
-
-    @property
-    def _key_value(self) -> str:
-        return os.environ.get(self.key_env, "")
 
     def _cached(self, texts: list[str], prompt: str = "") -> np.ndarray:
         """Every batch is kept by itself, so that what was paid for survives a later failure."""
@@ -192,12 +175,12 @@ class EmbeddingServer(Encoder):
             if self._stop.is_set():
                 break
             try:
-                answer = self._client.post("/embeddings", cast_to=object, body=body)
+                answer = self._connection.client.post("/embeddings", cast_to=object, body=body)
                 return vectors_of(answer, len(texts), self.dimensions)
             except Exception as fault:
                 error = fault
-            pause = self._pause(error, attempt)
-            if attempt == self.retries or pause is None or not _worth_retrying(error):
+            pause = self._connection.pause(error, attempt)
+            if attempt == self.retries or pause is None or not worth_retrying(error):
                 break
             self._stop.wait(pause)
         self._stop.set()
@@ -207,24 +190,12 @@ class EmbeddingServer(Encoder):
         cut = text if self.max_characters is None else text[: self.max_characters]
         return cut.encode("utf-8", "replace").decode() or " "
 
-    def _pause(self, error: Exception, attempt: int) -> float | None:
-        """Seconds before the next attempt; None where the server asks for more patience than there is."""
-        asked = retry_after(getattr(getattr(error, "response", None), "headers", {}))
-        if asked is not None:
-            return asked if asked <= self.max_wait else None
-        return min(self.max_wait, self.backoff * 2**attempt) * random.uniform(0.75, 1.0)
-
     def _failure(self, error: Exception) -> UserError:
         """One message, without the key."""
-        status, where = getattr(error, "status_code", None), f"encoder.base_url={self.base_url}"
-        told = " ".join(f"{type(error).__name__}{f' {status}' if status else ''}: {error}".split())[:300]
-        told = told.replace(self._key_value, "***") if self._key_value else told
-        if status in (401, 403):
-            what = f"the server refuses the key in ${self.key_env}" if self._key_value else "the server wants a key"
-            return UserError(f"{what} ({status})", where=where, fix=f"set the environment variable {self.key_env}")
-        if status == 404:
-            fix = "correct encoder.model or encoder.base_url (which usually ends in /v1)"
-            return UserError(f"the server doesn't know {self.name!r} ({told})", where=where, fix=fix)
+        if refusal := self._connection.refusal(error, self.name):
+            return refusal
+        status, where = getattr(error, "status_code", None), f"encoder.base_url={self._connection.base_url}"
+        told = self._connection.told(error)
         expected = "one finite vector per text" + (f" of length {self.dimensions}" if self.dimensions else "")
         fix = "start the server or try again later: vectors that arrived are kept"
         fix = "make encoder.batch_size or encoder.max_characters smaller" if status in (400, 413, 422) else fix
@@ -254,12 +225,3 @@ def vectors_of(answer: Any, count: int, dimensions: int | None) -> np.ndarray:
     ordered = np.empty_like(vectors)
     ordered[places] = vectors
     return ordered
-
-
-def _worth_retrying(error: Exception) -> bool:
-    """Whether the same request may succeed later."""
-    import openai
-
-    if isinstance(error, openai.APIStatusError):
-        return error.status_code in (408, 409, 429) or error.status_code >= 500
-    return isinstance(error, openai.APIConnectionError | openai.APIResponseValidationError | ValueError)
