@@ -11,7 +11,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "toolsavvy"
 LAYERS = (
     {"errors", ""},  # "" is the package itself, which holds the version alone
-    {"catalog", "metrics", "correlation", "quantization", "indexing", "catalogs"},
+    {"catalog", "benchmark", "attacks", "metrics", "correlation", "quantization", "indexing", "catalogs"},
     {"models"},
     {"decoding", "retrieval", "hidden", "probes"},
     {"training"},
