@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from toolsavvy.catalog import Catalog, Query, Tool
+from toolsavvy.config import schema
 from toolsavvy.indexing import SCHEMES
 from toolsavvy.models.virtual import ToolModel
-from toolsavvy.training.rows import FORMATS, MULTI, SINGLE, Row, first_sentences, memorization_rows, query_rows
+from toolsavvy.training.formats import FORMATS, MULTI, SINGLE, TO_TOKEN, Row, first_sentences, named, sentences
+from toolsavvy.training.rows import memorization_rows, query_rows
 from world import toy_set, toy_tools
 
 DATA = toy_set(12)
@@ -33,11 +35,11 @@ def decoded(tools: ToolModel, ids: tuple[int, ...]) -> str:
 def test_labels_are_whole_even_after_five_megabytes(scheme: str) -> None:
     tools = toy_tools(DATA, scheme)
     catalog = huge(tools)
-    rows = memorization_rows(tools, catalog, FORMATS, 48)
+    rows = memorization_rows(tools, catalog, FORMATS, 48, needs=[(0, "I need it " * 600_000)])
     query = Query("q", "find it " * 600_000, {catalog.tools[2].id: 1})
     rows += query_rows(tools, catalog, [query], 48)
     prefix, suffix = tools.frame.prefix, tools.frame.suffix
-    longest = 48 + max(4 * max(map(len, tools.codes)), 1) + len(prefix) + len(suffix) + 20
+    longest = 96 + max(4 * max(map(len, tools.codes)), 1) + len(prefix) + len(suffix) + 20
     for row in rows:
         assert row.prompt[: len(prefix)] == prefix
         assert row.prompt[-len(suffix) :] == suffix
@@ -45,19 +47,24 @@ def test_labels_are_whole_even_after_five_megabytes(scheme: str) -> None:
         assert tools.eos_id not in row.target[:-1]
         assert len(row.prompt) <= longest
         assert row.length == len(row.prompt) + len(row.target) - 1
-        if row.kind != "reverse":
+        if row.kind in TO_TOKEN:
             assert row.target == (*tools.codes[row.tool], *tools.frame.end)
             assert set(row.prompt).isdisjoint(tools.new_ids) or row.kind == "choice"
 
 
 def test_formats_say_what_they_are() -> None:
     tools = toy_tools(DATA)
-    rows = memorization_rows(tools, DATA.catalog, FORMATS, 200)
+    rows = memorization_rows(tools, DATA.catalog, FORMATS, 200, needs=[(i, f"I want {i}") for i in range(12)])
     by_kind = {kind: [r for r in rows if r.kind == kind] for kind in FORMATS}
-    assert {k: len(v) for k, v in by_kind.items()} == {k: (3 if k == "request" else 1) * 12 for k in FORMATS}
+    several = {
+        "request": 3,
+        "verdict": 2,
+        "facts": sum(len(sentences(t.description, 9)) - 1 for t in DATA.catalog.tools) / 12,
+    }
+    assert {k: len(v) for k, v in by_kind.items()} == {k: several.get(k, 1) * 12 for k in FORMATS}
     assert [r.tool for r in by_kind["document"]] == list(range(12))
     tool, document = DATA.catalog.tools[3], DATA.catalog.documents[3]
-    said = {kind: decoded(tools, by_kind[kind][3].prompt) for kind in FORMATS}
+    said = {kind: decoded(tools, by_kind[kind][3].prompt) for kind in FORMATS if by_kind[kind]}
     frame = (decoded(tools, tools.frame.prefix), decoded(tools, tools.frame.suffix))
     assert said["document"] == frame[0] + document + frame[1]
     words = tool.name.replace("_", " ")
@@ -127,7 +134,7 @@ def test_a_catalog_of_one_tool_makes_rows() -> None:
     data = toy_set(1)
     tools = toy_tools(data)
     rows = memorization_rows(tools, data.catalog, FORMATS, 32)
-    assert {r.kind for r in rows} == set(FORMATS) - {"choice"}
+    assert {r.kind for r in rows} == set(FORMATS) - {"choice", "quiz", "need", "facts"}
     assert query_rows(tools, data.catalog, data.train, 32)
 
 
@@ -135,7 +142,7 @@ def test_a_tool_without_description_or_parameters_still_has_rows() -> None:
     bare = Catalog("bare", (Tool("a", "do_this"), Tool("b", "do_that", "Does that. Twice.")))
     tools = toy_tools(dataclasses.replace(DATA, catalog=bare, splits={}))
     rows = memorization_rows(tools, bare, FORMATS, 32)
-    assert {r.kind for r in rows} == set(FORMATS) - {"parameters"}
+    assert {r.kind for r in rows} == set(FORMATS) - {"parameters", "inputs", "need", "quiz"}
     assert all(r.target and r.prompt for r in rows)
 
 
@@ -210,3 +217,28 @@ def test_rows_come_in_the_order_of_formats_and_tools() -> None:
     assert kinds == ["phrase"] * 12 + ["document"] * 12
     order = [r.tool for r in memorization_rows(tools, DATA.catalog, ["phrase"], 32)]
     assert all(b == a + 1 for a, b in pairwise(order))
+
+
+def test_quizzes_are_answered_by_the_letter_of_the_tool_itself() -> None:
+    tools = toy_tools(DATA)
+    letters = set()
+    for row in memorization_rows(tools, DATA.catalog, ["quiz"], 200, seed=1):
+        asked, letter = decoded(tools, row.prompt), decoded(tools, row.target[:-1])
+        line = next(line for line in asked.splitlines() if line.startswith(f"{letter}."))
+        assert line.split(". ", 1)[1] == first_sentences(DATA.catalog.tools[row.tool].description)
+        letters.add(letter)
+    assert letters == {"A", "B", "C", "D"}
+
+
+def test_verdicts_say_yes_to_the_own_purpose_and_no_to_anothers() -> None:
+    tools = toy_tools(DATA)
+    for row in memorization_rows(tools, DATA.catalog, ["verdict"], 200):
+        own = first_sentences(DATA.catalog.tools[row.tool].description) in decoded(tools, row.prompt)
+        assert decoded(tools, row.target[:-1]) == ("Yes" if own else "No")
+
+
+def test_config_names_every_format() -> None:
+    assert tuple(FORMATS) == schema.FORMATS
+    assert named("single") == SINGLE
+    assert named("multi") == MULTI
+    assert named(["reverse"]) == ("reverse",)

@@ -14,7 +14,8 @@ from toolsavvy.models.tuning import Tuning, snapshot
 from toolsavvy.models.virtual import ToolModel
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.training.fitting import Hardware, fit
-from toolsavvy.training.rows import FORMATS, MULTI, Row, memorization_rows, query_rows
+from toolsavvy.training.formats import FORMATS, MULTI, Row
+from toolsavvy.training.rows import memorization_rows, query_rows
 from toolsavvy.training.sft import MEGABATCH, CausalSFT, LengthGrouped, Regularization, RowData, collate
 from toolsavvy.training.validation import recall_of
 from world import toy_set, toy_tools, train_toy

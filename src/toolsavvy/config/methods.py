@@ -8,10 +8,9 @@ from typing import Any, ClassVar
 from omegaconf import MISSING
 
 from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
+from toolsavvy.config.schema import FORMATS
 from toolsavvy.errors import UserError
 
-REPLAYS = ("document", "reverse", "phrase", "parameters", "choice", "request")
-"""Formats of stage-1 rows, as `training.rows` makes them."""
 REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "internalization")
 """Metrics with a cut-off that a report can pool."""
 
@@ -20,8 +19,8 @@ REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "intern
 class RecipeConfig:
     """One way to do stage 2 (query -> token)."""
 
-    learning_rate: float = 5e-4
-    """Peak; decays linearly to 0."""
+    learning_rate: float | None = None
+    """Peak; decays linearly to 0. None: `tuning.retrieval_rate`."""
     epochs: int = 4
     """Passes over the query rows."""
     warmup: float = 0.03
@@ -37,7 +36,7 @@ class RecipeConfig:
     keep: str = "best"
     """Weights that are evaluated: best (recall on the validation queries) | last."""
     replay: list[str] = field(default_factory=list)
-    """Formats of stage-1 rows mixed in: document, reverse, phrase, parameters, choice, request."""
+    """Formats of stage-1 rows mixed in, as `memorization.formats` lists them."""
     repeat: int = 1
     """How often the query rows stand in an epoch, to balance them against what is replayed."""
     targets: str = "rows"
@@ -53,7 +52,7 @@ class RecipeConfig:
         """Check words and ranges."""
         where = "method.recipes.<name>"
         for name in self.replay:
-            one_of(name, REPLAYS, f"{where}.replay")
+            one_of(name, FORMATS, f"{where}.replay")
         one_of(self.targets, ("rows", "set"), f"{where}.targets")
         one_of(self.negatives, ("all", "taught"), f"{where}.negatives")
         between(self.interpolation, 0, 1, f"{where}.interpolation")
@@ -144,6 +143,8 @@ class GenerateConfig(MethodConfig):
 class ReportConfig(MethodConfig):
     """Pools finished runs over their seeds; reads the folders that `runs` names, and no group."""
 
+    kind: str = "seeds"
+    """seeds (pooled, compared) | dissociation (what models know of tools beside what they retrieve)."""
     metrics: list[str] = field(default_factory=list)
     """`name@k` each, in the order of the columns."""
     slices: list[str] = field(default_factory=list)
@@ -155,6 +156,7 @@ class ReportConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         """Check names, pairs and ranges."""
+        one_of(self.kind, ("seeds", "dissociation"), "method.kind")
         for metric in self.metrics:
             name, _, k = metric.partition("@")
             one_of(name, REPORTED, "method.metrics")

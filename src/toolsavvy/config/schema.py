@@ -14,6 +14,11 @@ from omegaconf import MISSING
 from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
 from toolsavvy.errors import UserError, did_you_mean
 
+FORMATS = (
+    *("document", "reverse", "phrase", "parameters", "choice", "request"),
+    *("need", "facts", "inputs", "quiz", "verdict"),
+)
+"""Formats of stage-1 rows, as `training.formats` makes them."""
 EXPANSIONS = ("template", "llm")
 """Ways to write the profile that a tool's document is extended by."""
 
@@ -124,9 +129,15 @@ class TuningConfig:
     """On the adapters' input."""
     targets: Any = "all-linear"
     """`all-linear` or a list of module names."""
+    memorization_rate: float = 1e-3
+    """Learning rate of stage 1 where `memorization.learning_rate` is null."""
+    retrieval_rate: float = 5e-4
+    """Learning rate of stage 2 where a recipe's is null."""
 
     def __post_init__(self) -> None:
         """Check kind and ranges."""
+        at_least(self.memorization_rate, 0, "tuning.memorization_rate", strict=True)
+        at_least(self.retrieval_rate, 0, "tuning.retrieval_rate", strict=True)
         one_of(self.kind, ("lora", "full"), "tuning.kind")
         at_least(self.rank, 1, "tuning.rank")
         at_least(self.alpha, 0, "tuning.alpha", strict=True)
@@ -141,14 +152,14 @@ class TuningConfig:
 class MemorizationConfig:
     """Stage 1: the tools themselves."""
 
-    formats: str = "single"
-    """single: document -> token; multi: five formats."""
+    formats: Any = "single"
+    """single: document -> token; multi: five formats; or a list of formats."""
     init: str = "name"
     """New rows start as the mean over the tool's name; `document`: name and the description's start; or `random`."""
     epochs: int = 6
     """Passes over all documents."""
-    learning_rate: float = 1e-3
-    """Peak; decays linearly to 0."""
+    learning_rate: float | None = None
+    """Peak; decays linearly to 0. None: `tuning.memorization_rate`, since adapters bear far more than whole models."""
     warmup: float = 0.03
     """Share of the steps during which the rate rises."""
     weight_decay: float = 0.0
@@ -164,7 +175,9 @@ class MemorizationConfig:
 
     def __post_init__(self) -> None:
         """Check words and ranges."""
-        one_of(self.formats, ("single", "multi"), "memorization.formats")
+        listed = isinstance(self.formats, list) and bool(self.formats)
+        for name in self.formats if listed else [self.formats]:
+            one_of(name, FORMATS if listed else ("single", "multi"), "memorization.formats")
         one_of(self.init, ("name", "document", "random"), "memorization.init")
         check_optimizer(self, "memorization")
 
@@ -276,12 +289,16 @@ class Config:
     """Skip what is done, continue what was cut off."""
     on_error: str = "continue"
     """continue | stop."""
+    after_sweep: str | None = None
+    """seeds | dissociation: a report over all jobs of a sweep, at its end."""
     show: int = 0
     """Test queries to print with every system's answers."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""
         one_of(self.on_error, ("continue", "stop"), "on_error")
+        if self.after_sweep is not None:
+            one_of(self.after_sweep, ("seeds", "dissociation"), "after_sweep")
         at_least(self.show, 0, "show")
         between(self.seed, 0, 2**32 - 1, "seed")
         for stage in self.stages:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolsavvy.config.generation import chat_name
 from toolsavvy.config.schema import Config, Plan
 from toolsavvy.methods.sets import load_set
 from toolsavvy.tracking.records import finished_runs
-from toolsavvy.training.rows import MULTI, SINGLE
+from toolsavvy.training.formats import named
 
 BEFORE = "zero_shot"
 """What method=contrastive calls the encoder before training."""
@@ -24,10 +25,10 @@ def toolgen(cfg: Config) -> Plan:
     stages, tokens = [], 0
     if "memorization" in cfg.stages:
         stage = cfg.memorization
-        formats = MULTI if stage.formats == "multi" else SINGLE
+        formats = named(stage.formats)
         count = len(formats) * len(data.catalog) * stage.epochs
         tokens += _estimate(data.catalog.documents, stage.max_length) * len(formats) * stage.epochs
-        stages.append(f"memorization ({stage.formats}): {count} rows in {stage.epochs} epochs")
+        stages.append(f"memorization ({_words(stage.formats)}): {count} rows in {stage.epochs} epochs")
     for name, recipe in cfg.method.recipes.items() if "retrieval" in cfg.stages else ():
         own = _estimate([q.text for q in data.train], recipe.max_length) * recipe.repeat
         replayed = _estimate(data.catalog.documents, recipe.max_length) * len(recipe.replay)
@@ -37,6 +38,10 @@ def toolgen(cfg: Config) -> Plan:
     systems = [*(cfg.retriever if cfg.method.rivals else ()), "toolgen_stage1"]
     systems += [f"toolgen_{name}" for name in cfg.method.recipes if "retrieval" in cfg.stages]
     return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+
+
+def _words(formats: str | Sequence[str]) -> str:
+    return formats if isinstance(formats, str) else ", ".join(formats)
 
 
 def _estimate(texts: Sequence[str], limit: int) -> float:
@@ -93,6 +98,14 @@ def generate(cfg: Config) -> Plan:
     sources = [*(["catalog"] if node.get("catalog") else []), *(node.get("sources") or {})]
     stages = [f"generator: {node['_target_'].rpartition('.')[2]}", *(f"read {name}" for name in sources)]
     notes = [f"instructions and texts: {node['backend']}"] if "backend" in node else []
+    if "n" in node:
+        notes.append(f"items: {node['n']}")
+    if node.get("near"):
+        notes.append(f"neighbours: {node['near']['_target_'].rpartition('.')[2]}")
+    if node.get("backend") == "llm" and "self_judging" in node:
+        writer = chat_name(node["llm"])
+        judge = chat_name(node["judge"]) if node.get("judge") else f"{writer} (its own work)"
+        notes.append(f"writer: {writer}; judge: {judge}")
     return Plan(stages=tuple(stages), systems=("none",), suites=("none",), training_tokens=0, notes=tuple(notes))
 
 

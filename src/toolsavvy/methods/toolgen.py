@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -37,7 +36,8 @@ from toolsavvy.models.virtual import ToolModel, add_virtual_tokens
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.tracking import Run
 from toolsavvy.training.fitting import fit
-from toolsavvy.training.rows import MULTI, SINGLE, TO_TOKEN, Row, memorization_rows, query_rows
+from toolsavvy.training.formats import NEAR, TO_TOKEN, Row, named
+from toolsavvy.training.rows import memorization_rows, query_rows
 from toolsavvy.training.sft import CausalSFT, Regularization, RowData, collate
 from toolsavvy.training.validation import recall_of
 
@@ -122,8 +122,7 @@ def memorize(cfg: Config, run: Run, data: RetrievalSet, tools: ToolModel) -> dic
     stage = cfg.memorization
     if "memorization" not in cfg.stages:
         return snapshot(tools.model)
-    formats = MULTI if stage.formats == "multi" else SINGLE
-    rows = memorization_rows(tools, data.catalog, formats, stage.max_length, near(cfg, data, formats), cfg.seed)
+    rows = document_rows(cfg, data, tools, named(stage.formats), stage.max_length)
     return train(cfg, run, data, tools, rows, "memorization", stage)
 
 
@@ -141,10 +140,7 @@ def learn_retrieval(
     rows = query_rows(tools, data.catalog, data.train, recipe.max_length, recipe.targets)
     taught = {t for row in rows for t in (*row.golds, *row.target[:-1])}
     absent = torch.tensor([i for i in tools.new_ids if i not in taught])
-    replayed = memorization_rows(
-        tools, data.catalog, recipe.replay, recipe.max_length, near(cfg, data, recipe.replay), cfg.seed
-    )
-    rows = rows * recipe.repeat + replayed
+    rows = rows * recipe.repeat + document_rows(cfg, data, tools, recipe.replay, recipe.max_length)
     regularization = Regularization(
         absent=absent if recipe.negatives == "taught" else None,
         teacher=teacher_scores(cfg, tools, rows) if recipe.kl > 0 else None,
@@ -156,9 +152,20 @@ def learn_retrieval(
         restore(tools.model, interpolate(end, stage_1, recipe.interpolation))
 
 
-def near(cfg: Config, data: RetrievalSet, formats: Sequence[str]) -> np.ndarray | None:
-    """Near neighbours, where a format needs them."""
-    return neighbours(cfg, data.catalog, NEIGHBOURS) if "choice" in formats and len(data.catalog) > 1 else None
+def document_rows(
+    cfg: Config, data: RetrievalSet, tools: ToolModel, formats: Sequence[str], max_length: int
+) -> list[Row]:
+    """Rows made of the tools' own records alone, in every format."""
+    near = neighbours(cfg, data.catalog, NEIGHBOURS) if {*NEAR} & {*formats} and len(data.catalog) > 1 else None
+    needs = _needs(data, cfg.seed) if "need" in formats else ()
+    return memorization_rows(tools, data.catalog, formats, max_length, near, cfg.seed, needs)
+
+
+def _needs(data: RetrievalSet, seed: int) -> list[tuple[int, str]]:
+    """Requests in a person's words, worded otherwise than the benchmark's."""
+    from toolsavvy.generators.toolsense.requests import training_requests
+
+    return training_requests(data.catalog, seed)
 
 
 def train(
@@ -180,7 +187,7 @@ def train(
     loader = RowData(rows, max(1, stage.batch_size // stage.accumulate), int(pad), cfg.seed)
     steps = stage.epochs * math.ceil(len(loader.sampler) / stage.accumulate)
     module = CausalSFT(
-        tools, learning_rate=stage.learning_rate, steps=steps, warmup=stage.warmup,
+        tools, learning_rate=stage.learning_rate or _rate(cfg, name), steps=steps, warmup=stage.warmup,
         weight_decay=stage.weight_decay, regularization=regularization,
         validate=validator(cfg, data, tools), keep_best=stage.keep == "best",
         watch=lambda point: run.log({f"{name}/{k}": v for k, v in point.items() if k != "step"}, int(point["step"])),
@@ -192,6 +199,11 @@ def train(
     restore(tools.model, weights)
     save_tensors(weights, path)
     return weights
+
+
+def _rate(cfg: Config, name: str) -> float:
+    """The peak that goes with what is trained, for a stage that names none."""
+    return cfg.tuning.memorization_rate if name == "memorization" else cfg.tuning.retrieval_rate
 
 
 def retriever_of(cfg: Config, tools: ToolModel) -> ToolGen:

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, Sampler
 from toolsavvy.models import forward
 from toolsavvy.models.tuning import snapshot
 from toolsavvy.models.virtual import ToolModel
-from toolsavvy.training.rows import Row
+from toolsavvy.training.formats import Row
 from toolsavvy.training.schedule import linear
 
 MEGABATCH = 16
