@@ -1,0 +1,1 @@
+"""ToolSense's three benchmarks for any catalog: realistic requests, multiple-choice and yes/no questions."""
