@@ -47,7 +47,9 @@ def test_labels_are_whole_even_after_five_megabytes(scheme: str) -> None:
         assert tools.eos_id not in row.target[:-1]
         assert len(row.prompt) <= longest
         assert row.length == len(row.prompt) + len(row.target) - 1
-        if row.kind in TO_TOKEN:
+        if row.kind == "together":
+            assert row.target in [(*code, *tools.frame.end) for code in tools.codes]
+        elif row.kind in TO_TOKEN:
             assert row.target == (*tools.codes[row.tool], *tools.frame.end)
             assert set(row.prompt).isdisjoint(tools.new_ids) or row.kind == "choice"
 
@@ -134,7 +136,7 @@ def test_a_catalog_of_one_tool_makes_rows() -> None:
     data = toy_set(1)
     tools = toy_tools(data)
     rows = memorization_rows(tools, data.catalog, FORMATS, 32)
-    assert {r.kind for r in rows} == set(FORMATS) - {"choice", "quiz", "need", "facts"}
+    assert {r.kind for r in rows} == set(FORMATS) - {"choice", "quiz", "need", "together", "facts"}
     assert query_rows(tools, data.catalog, data.train, 32)
 
 
@@ -142,7 +144,7 @@ def test_a_tool_without_description_or_parameters_still_has_rows() -> None:
     bare = Catalog("bare", (Tool("a", "do_this"), Tool("b", "do_that", "Does that. Twice.")))
     tools = toy_tools(dataclasses.replace(DATA, catalog=bare, splits={}))
     rows = memorization_rows(tools, bare, FORMATS, 32)
-    assert {r.kind for r in rows} == set(FORMATS) - {"parameters", "inputs", "need", "quiz"}
+    assert {r.kind for r in rows} == set(FORMATS) - {"parameters", "inputs", "need", "together", "quiz"}
     assert all(r.target and r.prompt for r in rows)
 
 
@@ -242,3 +244,24 @@ def test_config_names_every_format() -> None:
     assert named("single") == SINGLE
     assert named("multi") == MULTI
     assert named(["reverse"]) == ("reverse",)
+
+
+@pytest.mark.parametrize("scheme", ["atomic", "hierarchical"])
+def test_needs_together_are_asked_for_in_one_request_and_share_its_mass(scheme: str) -> None:
+    tools = toy_tools(DATA, scheme)
+    needs = [(i, f"I want number {i} done") for i in range(12)]
+    rows = memorization_rows(tools, DATA.catalog, ["together"], 200, needs=needs)
+    asked: dict[tuple[int, ...], list[Row]] = {}
+    for row in rows:
+        asked.setdefault(row.prompt, []).append(row)
+    sizes = set()
+    for prompt, group in asked.items():
+        if scheme == "atomic":
+            golds = {tools.codes.index((g,)) for g in group[0].golds}
+        else:
+            golds = {row.tool for row in group}
+            assert sum(row.weight for row in group) == pytest.approx(1)
+        text = decoded(tools, prompt)
+        assert golds == {i for i, need in needs if f"number {i} done" in text}
+        sizes.add(len(golds))
+    assert sizes == {2, 3, 4}

@@ -157,7 +157,7 @@ def document_rows(
 ) -> list[Row]:
     """Rows made of the tools' own records alone, in every format."""
     near = neighbours(cfg, data.catalog, NEIGHBOURS) if {*NEAR} & {*formats} and len(data.catalog) > 1 else None
-    needs = _needs(data, cfg.seed) if "need" in formats else ()
+    needs = _needs(data, cfg.seed) if {"need", "together"} & {*formats} else ()
     return memorization_rows(tools, data.catalog, formats, max_length, near, cfg.seed, needs)
 
 

@@ -1,7 +1,7 @@
 """The formats in which stage 1 shows a tool: to its token from what it is, and from its token to what it is.
 
 `single` is ToolGen's own (document -> token), `multi` our reading of ToolSense's five formats. The others serve our
-recipe. Their wordings are none of the benchmarks' (`generators.toolsense`), so that no question of a benchmark is trained on.
+recipe. Their wordings are none of the benchmarks' (`generators.toolsense`), so that no benchmark's question is trained.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ LETTERS = ("A", "B", "C", "D")
 SENTENCES_WITHIN = 10_000
 ANSWER_TOKENS = 40
 """Of what a format answers with in words."""
+ALSO = " Besides, "
+"""Between needs that are asked for at once."""
 FACTS = 3
 """Sentences of a description that are told, after the first one too."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -64,7 +66,7 @@ class Material:
         catalog: the tools.
         limit: budget of a document's tokens.
         neighbours: int [tool, n], near tools; random ones when None.
-        needs: (tool, request in a person's words) for "need".
+        needs: (tool, request in a person's words) for "need" and "together".
         rng: for orders and drawn neighbours.
     """
 
@@ -99,6 +101,18 @@ class Material:
 def answer(tools: ToolModel, tool: int) -> tuple[int, ...]:
     """A tool's code and the end."""
     return (*tools.codes[tool], *tools.frame.end)
+
+
+def set_rows(tools: ToolModel, prompt: Sequence[int], golds: Sequence[int], kind: str) -> list[Row]:
+    """A prompt whose tools share its probability mass.
+
+    Codes of several tokens cannot share one position: theirs are one row per gold, weighted 1 / golds.
+    """
+    whole = tuple(prompt)
+    if not tools.atomic:
+        return [Row(whole, answer(tools, g), (), kind, g, 1 / len(golds)) for g in golds]
+    first = tuple(tools.codes[g][0] for g in golds)
+    return [Row(whole, answer(tools, golds[0]), first if len(first) > 1 else (), kind, golds[0])]
 
 
 def _document(m: Material) -> Iterator[Row]:
@@ -138,6 +152,17 @@ def _request(m: Material) -> Iterator[Row]:
 
 def _need(m: Material) -> Iterator[Row]:
     return m.to_token([text for _, text in m.needs], [tool for tool, _ in m.needs], "need")
+
+
+def _together(m: Material) -> Iterator[Row]:
+    """Several needs in one request: that of a tool and of up to three near ones."""
+    texts = dict(m.needs)
+    for i in sorted(texts):
+        others = [j for j in m.rivals(i) if j in texts]
+        if others:
+            golds = m.rng.sample(chosen := [i, *others[: m.rng.randint(1, len(others))]], k=len(chosen))
+            ids = m.tools.text.encode(ALSO.join(texts[g] for g in golds), m.limit * 2)
+            yield from set_rows(m.tools, m.tools.frame.wrap(ids), golds, "together")
 
 
 def _facts(m: Material) -> Iterator[Row]:
@@ -227,6 +252,7 @@ FORMATS: dict[str, Callable[[Material], Iterator[Row]]] = {
     "choice": _choice,
     "request": _request,
     "need": _need,
+    "together": _together,
     "facts": _facts,
     "inputs": _inputs,
     "quiz": _quiz,
@@ -235,9 +261,9 @@ FORMATS: dict[str, Callable[[Material], Iterator[Row]]] = {
 """Name -> what makes its rows."""
 SINGLE = ("document",)
 MULTI = ("document", "reverse", "phrase", "parameters", "choice")
-NEAR = ("choice", "quiz", "verdict")
+NEAR = ("choice", "quiz", "verdict", "together")
 """Formats that show near tools."""
-TO_TOKEN = ("query", "document", "phrase", "parameters", "choice", "request", "need")
+TO_TOKEN = ("query", "document", "phrase", "parameters", "choice", "request", "need", "together")
 """Kinds whose answer starts with a tool's token."""
 
 

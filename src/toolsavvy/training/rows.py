@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from toolsavvy.catalog import Catalog, Query
-from toolsavvy.training.formats import FORMATS, Material, Row, answer
+from toolsavvy.training.formats import FORMATS, Material, Row, answer, set_rows
 
 if TYPE_CHECKING:
     from toolsavvy.models.virtual import ToolModel
@@ -32,9 +32,9 @@ def memorization_rows(
         formats: names from `FORMATS`.
         max_tokens: budget of a document's tokens. A tool's code is never cut; answers in words keep their first 40
             tokens.
-        neighbours: int [tool, n], near tools for "choice", "quiz" and "verdict"; random ones when None.
+        neighbours: int [tool, n], near tools for the formats that show some; random ones when None.
         seed: for orders and drawn neighbours.
-        needs: (tool, request) for "need": what people ask who know no documentation.
+        needs: (tool, request) for "need" and "together": what people ask who know no documentation.
     """
     rows: list[Row] = []
     for name in formats:
@@ -46,19 +46,14 @@ def memorization_rows(
 def query_rows(
     tools: ToolModel, catalog: Catalog, queries: Sequence[Query], max_tokens: int, targets: str = "rows"
 ) -> list[Row]:
-    """Stage-2 rows: one per gold tool, or one set-valued row per query (`targets=set`).
-
-    Codes of several tokens cannot share one position: their set-valued rows are one per gold, weighted 1 / golds.
-    """
-    rows = []
+    """Stage-2 rows: one per gold tool, or set-valued ones (`targets=set`, see `formats.set_rows`)."""
+    rows: list[Row] = []
     texts = tools.text.encode_batch([q.text for q in queries], max_tokens)
     for query, ids in zip(queries, texts, strict=True):
         golds = [catalog.index[t] for t in query.relevant]
         prompt = tuple(tools.frame.wrap(ids))
-        if targets == "set" and tools.atomic:
-            first = tuple(tools.codes[g][0] for g in golds)
-            rows.append(Row(prompt, answer(tools, golds[0]), first if len(first) > 1 else (), "query", golds[0]))
-            continue
-        weight = 1.0 / len(golds) if targets == "set" else 1.0
-        rows.extend(Row(prompt, answer(tools, g), (), "query", g, weight) for g in golds)
+        if targets == "set":
+            rows += set_rows(tools, prompt, golds, "query")
+        else:
+            rows += [Row(prompt, answer(tools, g), (), "query", g) for g in golds]
     return rows
