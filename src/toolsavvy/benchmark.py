@@ -113,10 +113,12 @@ class ItemSet(Generic[Item]):
     Args:
         items: in the file's order.
         tools: tool id -> what is known of it; every tool of every item is there.
+        counts: what a reader found odd and how often; no part of what the set is.
     """
 
     items: tuple[Item, ...]
     tools: Mapping[str, ToolText] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict, compare=False)
 
 
 def texts_of(catalog: Catalog) -> dict[str, ToolText]:

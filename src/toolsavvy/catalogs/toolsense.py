@@ -7,10 +7,9 @@ from pathlib import Path
 
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, no_gold, retrieval_set
-from toolsavvy.catalogs.reading import Record, as_record, existing, member, read_jsonl
+from toolsavvy.catalogs.reading import Record, existing, member, read_jsonl
 from toolsavvy.catalogs.splits import grouped_split
-
-TIERS = ("easy", "medium", "hard")
+from toolsavvy.catalogs.toolsense_items import gold_records, is_blank, tier_of, tool_text
 
 
 def load(
@@ -40,7 +39,7 @@ def load(
     for record in read_jsonl(member(folder, "catalog.jsonl")):
         tools.add(_tool(record), record, "tool_name")
         for field in ("api_description", "tool_description"):
-            counts[f"blank_{field}s"] += _blank(record.text(field))
+            counts[f"blank_{field}s"] += is_blank(record.text(field))
     queries = [_query(record, tools) for record in read_jsonl(member(folder, "rrb.jsonl"))]
     splits: dict[str, list[Query]] = {"test": queries}
     if train_share or validation_share:
@@ -49,28 +48,17 @@ def load(
 
 
 def _tool(record: Record) -> Tool:
-    """A tool; its description is the endpoint's, then the service's ("None" as text means none)."""
-    texts = [record.text(field) for field in ("api_description", "tool_description")]
-    kept = [text for text in texts if not _blank(text)]
-    key, title = record.text("tool_name", None), record.text("tool_title")
-    return Tool(id=key, name=record.text("api_title") or key, description="\n".join(kept), group=title)
-
-
-def _blank(text: str) -> bool:
-    """Whether a description says nothing; the source also writes "None" as text."""
-    return text.strip() in ("", "None")
+    """A tool; its description is the endpoint's, then the service's."""
+    text = tool_text(record)
+    kept = [part for part in (text.own, text.shown) if not is_blank(part)]
+    return Tool(id=text.id, name=text.name or text.id, description="\n".join(kept), group=text.service)
 
 
 def _query(record: Record, tools: ToolTable) -> Query:
-    """A query; `tool` is one object in the easy tier and a list in the others."""
-    golds = record.get("tool", (dict, list))
-    relevant: dict[str, int] = {}
-    for gold in golds if isinstance(golds, list) else [golds]:
-        key = as_record(gold, record.where("tool")).text("tool_name", None)
-        relevant[tools.gold(key, record, "tool")] = 1
+    """A query with its gold tools."""
+    golds = [gold.text("tool_name", None) for gold in gold_records(record)]
+    relevant = {tools.gold(gold, record, "tool"): 1 for gold in golds}
     if not relevant:
         raise no_gold(record, "tool")
-    tier = record.text("complexity", None)
-    if tier not in TIERS:
-        raise record.wrong("complexity", f"unknown tier {tier!r}", " or ".join(TIERS))
+    tier = tier_of(record)
     return Query(record.text("sample_id", None), record.text("query", None), relevant, subset="rrb", tier=tier)
