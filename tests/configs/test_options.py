@@ -22,7 +22,8 @@ REQUIRED = {("model", "local"): ("model.path=nowhere",)}
 def composed(group: str, option: str, *further: str) -> Job:
     """A job of the lightest method whose required values are filled with a path that does not exist."""
     lightest = () if group in ("method", "experiment") else ("method=doctor",)
-    overrides = (f"{group}={option}", *lightest, *REQUIRED.get((group, option), ()), *further)
+    added = "+" if group == "sweep" else ""
+    overrides = (f"{added}{group}={option}", *lightest, *REQUIRED.get((group, option), ()), *further)
     job = compose(overrides)
     missing = sorted(OmegaConf.missing_keys(job.config))
     return compose([*overrides, *(f"{key}=nowhere" for key in missing)]) if missing else job

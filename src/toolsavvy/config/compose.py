@@ -60,10 +60,10 @@ def register() -> None:
 
 
 def _run_name(*, _root_: DictConfig) -> str:
-    """The experiment, or else the method: the first folder below outputs/."""
+    """The experiment, or else the sweep, or else the method: the first folder below outputs/."""
     choices = OmegaConf.select(_root_, "hydra.runtime.choices") or {}
-    experiment = choices.get("experiment")
-    return str(experiment if experiment not in (None, "null") else choices.get("method", "run")).replace("/", "-")
+    named = (choices.get(group) for group in ("experiment", "sweep", "method"))
+    return str(next((name for name in named if name not in (None, "null")), "run")).replace("/", "-")
 
 
 def key_of(override: str) -> str:

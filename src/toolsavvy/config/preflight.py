@@ -258,7 +258,8 @@ def _files(key: str, base: Path, job: Job) -> Iterator[Path]:
     """Files that may have set a key, the strongest first."""
     group, _, rest = key.partition(".")
     option = rest.split(".")[0] if group in SEVERAL else job.choices.get(group, "")
-    names = (f"experiment/{job.choices.get('experiment')}", f"{group}/{option}", "config")
+    whole = (f"{part}/{job.choices.get(part)}" for part in ("sweep", "experiment", "configuration"))
+    names = (*whole, f"{group}/{option}", "config")
     yield from (f for name in names if (f := base / f"{name}.yaml").is_file())
 
 

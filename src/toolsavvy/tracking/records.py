@@ -22,7 +22,7 @@ from toolsavvy import __version__
 from toolsavvy.errors import UserError
 
 State = Literal["running", "done", "failed", "skipped"]
-NOT_RESULTS = ("paths", "dry_run", "resume", "on_error", "show", "upload", "logger", "predictions")
+NOT_RESULTS = ("paths", "dry_run", "resume", "on_error", "after_sweep", "show", "upload", "logger", "predictions")
 """Keys that don't change a run's numbers, and so don't belong to its identity."""
 _RUNS = "run folders, sweep folders or globs"
 PACKAGES = ("torch", "transformers", "peft", "sentence-transformers", "pytorch-lightning", "torchmetrics")
