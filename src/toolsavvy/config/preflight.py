@@ -20,10 +20,11 @@ from omegaconf import DictConfig, OmegaConf
 from toolsavvy.config import schema
 from toolsavvy.config.compose import Job, build, typed
 from toolsavvy.config.explain import unknown_key
+from toolsavvy.config.generation import check_generator
 from toolsavvy.config.methods import ContrastiveConfig, EvaluateConfig, MethodConfig, ReportConfig
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
-from toolsavvy.config.sources import check_chat, check_model, check_paths, check_retrieval_model, check_source
+from toolsavvy.config.sources import check_chat, check_model, check_paths, check_retrieval_model, check_source, targets
 from toolsavvy.config.values import fits, kinds, wanted
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -58,9 +59,9 @@ def preflight(job: Job) -> schema.Config:
     if "model" in used:
         check_model(config.model)
     if "generator" in used:
-        _check_generator(config.generator)
+        check_generator(config.generator)
     nodes |= {group: getattr(config, group) for group in sorted(used & {"catalog", "suite", "llm"})}
-    for key, node in (found for where, part in nodes.items() for found in _targets(part, where)):
+    for key, node in (found for where, part in nodes.items() for found in targets(part, where)):
         check_chat(node, key)
         check_retrieval_model(node, key)
     _check_trainer(config)
@@ -79,7 +80,7 @@ def check_config(job: Job) -> schema.Config:
     _check_expand(config, job)
     _check_something_to_do(config)
     resolved = OmegaConf.to_container(job.config, resolve=True)
-    for key, node in _targets(resolved, ""):
+    for key, node in targets(resolved, ""):
         bind(node, key, job)
     return config
 
@@ -140,18 +141,6 @@ def _refuse_extra_keys(node: Any, path: str, job: Job) -> None:
         full = f"{path}.{key}" if path else str(key)
         if not OmegaConf.is_missing(node, key) and not OmegaConf.is_interpolation(node, str(key)):
             _refuse_extra_keys(node[key], full, job)
-
-
-def _targets(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every node with a `_target_`, outermost first, with its path."""
-    if isinstance(node, Mapping):
-        if "_target_" in node:
-            yield path, node
-        for key, value in node.items():
-            yield from _targets(value, f"{path}.{key}" if path else str(key))
-    elif isinstance(node, list):
-        for i, value in enumerate(node):
-            yield from _targets(value, f"{path}[{i}]")
 
 
 def locate(target: str, where: str) -> Callable[..., Any]:
@@ -274,20 +263,6 @@ def _holds(file: Path, key: str, base: Path) -> bool:
             return False
         node = node[part]
     return True
-
-
-def _check_generator(generator: Any) -> None:
-    """A generator is chosen, every catalog in it is there, and so is its language model if it will be asked."""
-    if not isinstance(generator, Mapping) or "_target_" not in generator:
-        options = ", ".join(groups().get("generator", ()))
-        raise UserError("nothing is chosen", where="generator", expected=f"generator=OPTION with one of {options}")
-    asks = generator.get("backend", "llm") == "llm"
-    used = {key: value for key, value in generator.items() if asks or key != "llm"}
-    for key, node in _targets(used, "generator"):
-        if str(node["_target_"]).startswith("toolsavvy.catalogs."):
-            check_source(node, "catalog" if key == "generator.catalog" else key)
-        check_chat(node, key)
-    check_paths(used, "generator")
 
 
 def _check_runs(config: schema.Config) -> None:

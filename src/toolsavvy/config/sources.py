@@ -7,7 +7,7 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,18 @@ from toolsavvy.errors import UserError
 _HUB = ("huggingface.co", 443)
 _EMBEDDING_SERVER = "toolsavvy.retrieval.embedding_server.EmbeddingServer"
 _PORTS = {"http": 80, "https": 443}
+
+
+def targets(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every node with a `_target_`, outermost first, with its path."""
+    if isinstance(node, Mapping):
+        if "_target_" in node:
+            yield path, node
+        for key, value in node.items():
+            yield from targets(value, f"{path}.{key}" if path else str(key))
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            yield from targets(value, f"{path}[{i}]")
 
 
 def check_source(catalog: Any, where: str = "catalog") -> None:
@@ -83,6 +95,28 @@ def check_chat(node: Mapping[str, Any], where: str) -> None:
         kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
         fix = "start the server, or correct llm.base_url, or use llm=local"
         _check_server(node, where, "http://127.0.0.1:8000/v1", kept=kept, fix=fix)
+
+
+def check_judge(writer: str, judge: str | None, *, is_allowed: bool, where: str = "generator") -> None:
+    """Nobody judges their own work unless that is asked for: ToolSense's judge is its generator by default.
+
+    Args:
+        writer: name of the model that writes.
+        judge: name of the one that checks; None: there is none.
+        is_allowed: `self_judging`.
+        where: key of the generator.
+
+    Raises:
+        UserError: no judge, or the writer itself.
+    """
+    if is_allowed or judge not in (None, writer):
+        return
+    what = "nobody checks what is written" if judge is None else f"{judge!r} would judge its own work"
+    raise UserError(
+        what, where=f"{where}.judge", expected="another language model than the writer",
+        fix=f"add '+llm@{where}.judge=server' {where}.judge.model=NAME (or another option of the group llm), "
+        f"or {where}.self_judging=true",
+    )  # fmt: skip
 
 
 def _check_server(node: Mapping[str, Any], where: str, default: str, *, kept: bool, fix: str) -> None:
