@@ -93,12 +93,14 @@ def _number(value: Any) -> Any:
 
 def drop_torn_line(path: Path) -> None:
     """Cut a file back to its last line end."""
-    if not path.exists():
+    if not path.exists() or not (end := path.stat().st_size):
         return
-    content = path.read_bytes()
-    if content and not content.endswith(b"\n"):
-        with path.open("rb+") as file:
-            file.truncate(content.rfind(b"\n") + 1)
+    with path.open("rb+") as file:
+        file.seek(end - 1)
+        if file.read(1) == b"\n":  # nearly always: a store of many megabytes is not read for every line
+            return
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
