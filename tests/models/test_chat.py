@@ -88,6 +88,23 @@ def test_what_was_answered_is_not_asked_again_also_by_another_object() -> None:
     assert server.asked.count("a") == 4, "another limit, model or parameter is another request"
 
 
+def test_every_answer_is_told_the_moment_it_is_there_with_its_tokens() -> None:
+    def slow(body: dict[str, Any], before: int) -> Answer:
+        return Answer("late", delay=0.5) if body["messages"][-1]["content"] == "slow" else echo(body, before)
+
+    with chat_server(slow) as server:
+        ServerChat("m", server.url, **QUICK).answer(asks("known"), max_tokens=5)
+        chat, heard = ServerChat("m", server.url, **QUICK), []
+        replies = chat.answer(
+            asks("slow", "quick", "known", "quick"), max_tokens=5, heard=lambda i, r: heard.append((i, r.text))
+        )
+    assert heard == [(2, "re: known"), (1, "re: quick"), (3, "re: quick"), (0, "late")]
+    assert [(r.prompt_tokens, r.completion_tokens) for r in replies] == [(7, 3)] * 4
+    assert [r.is_cached for r in replies] == [False, False, True, False]
+    assert (chat.usage.prompt_tokens, chat.usage.completion_tokens) == (14, 6)
+    assert (chat.usage.cached_prompt_tokens, chat.usage.cached_completion_tokens) == (7, 3)
+
+
 def test_samples_of_one_conversation_differ_and_are_kept_apart() -> None:
     with chat_server(lambda body, before: Answer(f"sample {before}")) as server:
         chat = ServerChat("m", server.url, concurrency=1, **QUICK)
@@ -319,13 +336,19 @@ def test_local_answers_equal_generation_one_by_one(monkeypatch: pytest.MonkeyPat
     texts = ["what", "a much longer question than the others", "is", "", "the answer to this question is what"]
     replies = chat.answer(asks(*texts), max_tokens=6)
     tokenizer, model = chat.loaded.tokenizer, chat.loaded.model
+    heard: dict[int, Reply] = {}
+    chat.answer(asks(*texts), max_tokens=6, heard=heard.__setitem__)
+    assert [heard[i] for i in range(len(texts))] == replies
     for text, reply in zip(texts, replies, strict=True):
         ids = tokenizer.apply_chat_template(
             [{"role": "user", "content": text}], add_generation_prompt=True, return_tensors="pt", return_dict=True
         )
         with torch.no_grad():
             output = model.generate(**ids, max_new_tokens=6, do_sample=False)
-        assert reply == Reply(tokenizer.decode(output[0, ids.input_ids.shape[1] :], skip_special_tokens=True))
+        new = output[0, ids.input_ids.shape[1] :]
+        assert reply == Reply(tokenizer.decode(new, skip_special_tokens=True))
+        ended = int(new[-1] == tokenizer.eos_token_id)
+        assert (reply.prompt_tokens, reply.completion_tokens) == (ids.input_ids.shape[1], len(new) - ended)
     assert len({r.text for r in replies}) > 1
 
 

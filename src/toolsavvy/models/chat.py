@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -35,10 +35,20 @@ class Reply:
     Args:
         text: the answer; None when there is none after all retries (time-out, refusal, a prompt that is too long).
         error: why there is none.
+        prompt_tokens: of the conversation; 0 where nobody counted them.
+        completion_tokens: of the answer.
+        is_cached: it was given before, so that these tokens cost nothing now.
     """
 
     text: str | None
     error: str = ""
+    prompt_tokens: int = field(default=0, compare=False)
+    completion_tokens: int = field(default=0, compare=False)
+    is_cached: bool = field(default=False, compare=False)
+
+
+Heard = Callable[[int, Reply], None]
+"""Told of every answer the moment it is there: position of its conversation, reply."""
 
 
 class Chat(Protocol):
@@ -48,7 +58,12 @@ class Chat(Protocol):
     """What tables and caches call the model."""
 
     def answer(
-        self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
+        self,
+        conversations: Sequence[Sequence[Message]],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        heard: Heard | None = None,
     ) -> list[Reply]:
         """One reply per conversation, in their order; one that fails is a `Reply` without text, not an exception.
 
@@ -56,6 +71,7 @@ class Chat(Protocol):
             conversations: each ends with a user's turn.
             max_tokens: longest answer.
             temperature: 0 is greedy. Above, equal conversations of one call get answers of their own.
+            heard: called in this thread with each reply as soon as it is there, in the order in which they come.
 
         Raises:
             UserError: nothing can be answered at all (no such model, a server that is down).
@@ -135,7 +151,12 @@ class LocalChat:
         return _load(json.dumps(asdict(self.spec), sort_keys=True), self.seed, self.device)
 
     def answer(
-        self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
+        self,
+        conversations: Sequence[Sequence[Message]],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        heard: Heard | None = None,
     ) -> list[Reply]:
         """As `Chat.answer`; sampling follows the model's own generation settings but for the temperature."""
         prompts = [self.prompt(conversation) for conversation in conversations]
@@ -145,9 +166,11 @@ class LocalChat:
         fits.sort(key=lambda i: -len(prompts[i]))
         for start in range(0, len(fits), self.batch_size):
             rows = fits[start : start + self.batch_size]
-            texts = self._generate([prompts[i] for i in rows], max_tokens, temperature, start)
-            for i, text in zip(rows, texts, strict=True):
-                replies[i] = Reply(text)
+            found = self._generate([prompts[i] for i in rows], max_tokens, temperature, start)
+            for i, reply in zip(rows, found, strict=True):
+                replies[i] = reply
+                if heard:
+                    heard(i, reply)
         return replies
 
     def prompt(self, conversation: Sequence[Message]) -> list[int]:
@@ -168,7 +191,7 @@ class LocalChat:
         own = getattr(getattr(config, "text_config", config), "max_position_embeddings", None) or 2**31
         return min(own, self.max_input or own)
 
-    def _generate(self, prompts: list[list[int]], max_tokens: int, temperature: float, offset: int) -> list[str]:
+    def _generate(self, prompts: list[list[int]], max_tokens: int, temperature: float, offset: int) -> list[Reply]:
         """Answers of one batch; `offset` keeps the samples of two batches apart."""
         import torch
 
@@ -184,7 +207,10 @@ class LocalChat:
             output = model.generate(
                 input_ids=ids, attention_mask=mask, max_new_tokens=max_tokens, pad_token_id=pad, **how
             )
-        return [tokenizer.decode(row, skip_special_tokens=True) for row in output[:, ids.shape[1] :]]
+        rows = output[:, ids.shape[1] :]
+        texts = [tokenizer.decode(row, skip_special_tokens=True) for row in rows]
+        counts = [int((row != pad).sum()) for row in rows]  # what was written after the end is padding
+        return [Reply(t, "", len(p), n) for t, p, n in zip(texts, prompts, counts, strict=True)]
 
 
 @dataclass(frozen=True)

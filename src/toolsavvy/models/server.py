@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from toolsavvy import assets
 from toolsavvy.errors import UserError
-from toolsavvy.models.chat import Message, Reply
+from toolsavvy.models.chat import Heard, Message, Reply
 from toolsavvy.models.connection import Connection, worth_retrying
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
 
@@ -29,6 +29,8 @@ class Usage:
         failed: conversations without an answer.
         prompt_tokens: of the calls.
         completion_tokens: of the calls.
+        cached_prompt_tokens: that the cached answers would have cost.
+        cached_completion_tokens: of the cached answers.
     """
 
     calls: int = 0
@@ -36,6 +38,8 @@ class Usage:
     failed: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    cached_completion_tokens: int = 0
 
 
 class ServerChat:
@@ -93,7 +97,12 @@ class ServerChat:
         return ResponseStore(assets.responses_file(self.name))
 
     def answer(
-        self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
+        self,
+        conversations: Sequence[Sequence[Message]],
+        *,
+        max_tokens: int,
+        temperature: float = 0.0,
+        heard: Heard | None = None,
     ) -> list[Reply]:
         """As `Chat.answer`; every answer is kept the moment it arrives, and equal requests are sent once."""
         requests = [self._request(c, max_tokens, temperature) for c in conversations]
@@ -101,10 +110,21 @@ class ServerChat:
         if self._store:
             self._store.refresh()
         found = {key: stored for key in keys if self._store and (stored := self._store.get(key))}
-        self._count(cached=len(found))
+        places: dict[str, list[int]] = {}
+        for i, key in enumerate(keys):
+            places.setdefault(key, []).append(i)
+
+        def tell(key: str, reply: Reply) -> None:
+            if heard:
+                for i in places[key]:
+                    heard(i, reply)
+
         missing = {key: request for key, request in zip(keys, requests, strict=True) if key not in found}
-        replies = {key: Reply(stored.text) for key, stored in found.items()}
-        replies |= self._ask_all(missing)
+        replies = {key: Reply(a.text, "", a.prompt_tokens, a.completion_tokens, True) for key, a in found.items()}
+        self._count_cached(list(replies.values()))
+        for key, reply in replies.items():
+            tell(key, reply)
+        replies |= self._ask_all(missing, tell)
         failed = [r for r in replies.values() if r.text is None]
         self._count(failed=len(failed))
         if failed:
@@ -119,15 +139,22 @@ class ServerChat:
         body |= {self.token_parameter: max_tokens, "temperature": temperature} | self.parameters
         return {name: value for name, value in body.items() if value is not None}
 
-    def _ask_all(self, requests: Mapping[str, Mapping[str, Any]]) -> dict[str, Reply]:
+    def _ask_all(
+        self, requests: Mapping[str, Mapping[str, Any]], tell: Callable[[str, Reply], None]
+    ) -> dict[str, Reply]:
         """Ask for what is missing, several at once; the first fault that holds for all of them ends it."""
         if not requests:
             return {}
         stop = threading.Event()
         pool = ThreadPoolExecutor(min(self.concurrency, len(requests)), thread_name_prefix="chat")
         try:
-            futures = {key: pool.submit(self._ask, key, request, stop) for key, request in requests.items()}
-            return {key: future.result() for key, future in futures.items()}
+            futures = {pool.submit(self._ask, key, request, stop): key for key, request in requests.items()}
+            replies = {}
+            for future in as_completed(futures):
+                key = futures[future]
+                replies[key] = future.result()
+                tell(key, replies[key])
+            return {key: replies[key] for key in requests}
         finally:
             stop.set()  # nobody waits for an answer that is no longer wanted
             pool.shutdown(wait=True, cancel_futures=True)
@@ -174,10 +201,11 @@ class ServerChat:
             raise ValueError(f"the server's answer has no choices[0].message: {str(body)[:80]!r}") from fault
         self._count(calls=1, prompt_tokens=counts[0], completion_tokens=counts[1])
         if not isinstance(text, str):
-            return Reply(None, f"refused: {str(refusal or body['choices'][0].get('finish_reason'))[:200]}")
+            why = f"refused: {str(refusal or body['choices'][0].get('finish_reason'))[:200]}"
+            return Reply(None, why, *counts)
         if self._store:
             self._store.put(key, Stored(text, *counts))
-        return Reply(text)
+        return Reply(text, "", *counts)
 
     def _for_all(self, error: Exception) -> UserError | None:
         """The message where every other request would fail the same way, else None."""
@@ -188,6 +216,11 @@ class ServerChat:
             fix = "start the server, or correct llm.base_url; answers so far are kept"
             return UserError(f"the server can't be reached ({self._connection.told(error)})", where=where, fix=fix)
         return self._connection.refusal(error, self.name)
+
+    def _count_cached(self, replies: Sequence[Reply]) -> None:
+        tokens = {"cached_prompt_tokens": sum(r.prompt_tokens for r in replies)}
+        tokens["cached_completion_tokens"] = sum(r.completion_tokens for r in replies)
+        self._count(cached=len(replies), **tokens)
 
     def _count(self, **more: int) -> None:
         with self._lock:
