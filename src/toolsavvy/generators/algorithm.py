@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 
 from toolsavvy.catalog import Catalog
-from toolsavvy.errors import UserError
+from toolsavvy.generators.answers import AnswerLog
 from toolsavvy.generators.collecting import Item
 from toolsavvy.generators.instructions import Rules, Written, fault, golds, template
 from toolsavvy.generators.overlap import Tokens, tokens
 from toolsavvy.generators.seeds import SEEDS, Example
 from toolsavvy.models.chat import Chat, Message, Reply, final_text, parse_json
-from toolsavvy.tracking.records import append_lines, read_lines
 
 DOCUMENT_WORDS = 120
 """Words of a gold tool's document that the writer sees."""
@@ -58,47 +57,6 @@ class Recipe:
     judge: bool = False
     failing: str = "template"
     seed: int = 0
-
-
-class AnswerLog:
-    """A chat whose answers are kept in a file, so that a run that was cut off asks nothing twice.
-
-    Args:
-        chat: who answers.
-        path: append-only JSON lines.
-    """
-
-    def __init__(self, chat: Chat, path: Path) -> None:
-        self.chat, self.path = chat, path
-        self._known = {r["key"]: Reply(r["text"], r["error"]) for r in read_lines(path)}
-        self.asked = 0
-
-    def answer(
-        self, conversations: Sequence[Sequence[Message]], *, max_tokens: int, temperature: float = 0.0
-    ) -> list[Reply]:
-        """One reply per conversation; those on file are not asked for again. Failures are on file too.
-
-        Raises:
-            UserError: several were asked, none was answered, and none ever has been: nobody is there.
-        """
-        keys = [_key(self.chat.name, c, max_tokens, temperature) for c in conversations]
-        new = {k: c for k, c in zip(keys, conversations, strict=True) if k not in self._known}
-        if new:
-            replies = self.chat.answer(list(new.values()), max_tokens=max_tokens, temperature=temperature)
-            if len(replies) > 1 and all(r.text is None for r in [*replies, *self._known.values()]):
-                raise UserError(
-                    f"{self.chat.name} answered none of the first {len(replies)} prompts ({replies[0].error})",
-                    where="generator.llm", expected="a language model that answers",
-                    fix="check the llm group, or write offline with generator.backend=template",
-                )  # fmt: skip
-            self.asked += len(replies)
-            rows = [
-                {"key": k, "text": r.text if r.text is None else _printable(r.text), "error": _printable(r.error)}
-                for k, r in zip(new, replies, strict=True)
-            ]
-            append_lines(self.path, rows)
-            self._known |= {r["key"]: Reply(r["text"], r["error"]) for r in rows}
-        return [self._known[key] for key in keys]
 
 
 class Writer:
@@ -243,16 +201,3 @@ def _approves(answer: str | None) -> bool:
 def _shown(example: Example) -> str:
     """An example as the writer sees it."""
     return f"Request: {example.query}\nTools: {example.tools}\nInstruction: {example.instruction}"
-
-
-def _printable(text: str) -> str:
-    """Text that UTF-8 can hold: a server may send half a surrogate pair."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _key(name: str, conversation: Sequence[Message], max_tokens: int, temperature: float) -> str:
-    """Hash of everything that an answer depends on."""
-    digest = hashlib.sha256(f"{name} {max_tokens} {temperature}".encode("utf-8", "surrogatepass"))
-    for message in conversation:
-        digest.update(repr((message.role, message.content)).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
