@@ -106,8 +106,8 @@ class Writer:
             if not pending:
                 break
             prompts = [self._prompt(item, attempt) for item in pending]
-            how = {"max_tokens": self.recipe.max_tokens}
-            replies = self.log.answer(prompts, **how, temperature=self.recipe.temperature)
+            recipe = self.recipe
+            replies = self.log.answer(prompts, max_tokens=recipe.max_tokens, temperature=recipe.temperature)
             passed = self._passing(pending, replies)
             for item, text in self._judged(passed):
                 found[item.query.id] = text
