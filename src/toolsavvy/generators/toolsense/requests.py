@@ -1,0 +1,389 @@
+"""What a tool is good for, read from its description or name: an action and its object, in a person's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from toolsavvy.catalog import Tool, split_words
+from toolsavvy.generators.toolsense.phrasing import action_of, is_base_form
+
+MOST_WORDS = 12
+"""Of an object: longer ones are documentation, not speech."""
+Source = str
+
+
+def _words(text: str) -> frozenset[str]:
+    """A set of words written as a line."""
+    return frozenset(text.split())
+
+
+_SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!U\.S)(?<!etc)[.!?:;](?=\s|$)|\n")
+_LABEL = re.compile(r"^(?:\[[^\]]*\]|\([^)]*\)|deprecated\b|note\b|#+|[-*•\u2013])[\s:.,-]*", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:(?:this|the following|the)\s+(?:\w+\s+)?"
+    r"(?:operation|action|api|endpoint|method|tool|function|request|call|command|example|service|plugin|route)s?\s+"
+    r"(?:(?:will|can|is|are|may|does|used|be|that|simply|also)\s+)*(?:to\s+|for\s+)?"
+    r"|(?:please\s+)?use\s+(?:it|this|the|our)\s*(?:\w+\s+){0,2}?(?:to|for)\s+|used\s+(?:to|for)\s+"
+    r"|(?:it\s+)?(?:allows?|enables?|lets?|helps?)\s+(?:for\s+)?(?:you|users?|the user|a user|us)?\s*(?:to\s+)?"
+    r"|(?:an?\s+)?(?:\w+\s+)?(?:tool|platform|plugin|service|app|api)\s+(?:that|which|to|for)\s+(?:can\s+)?"
+    r"|[A-Z][\w.]*\s+(?=(?:provides|returns|gives|offers|lets|allows|helps|generates|converts|retrieves|finds)\b)"
+    r"|you\s+can\s+(?:now\s+)?|(?:the\s+)?ability\s+to\s+|to\s+|for\s+)",
+    re.IGNORECASE,
+)
+_SECOND_VERB = re.compile(r"^(?:,\s*(?:and|or|&)?|(?:and|or|&)(?:/or)?)\s*(\w+)(?=[\s,])\s*", re.IGNORECASE)
+_AND = re.compile(r"\s+(?:and|or|&)\s+(\w+)\s", re.IGNORECASE)
+_ASIDE = re.compile(r"\s*\([^()]*\)|\s*\[[^\]]*\]|[`\"“”]|\*\*")
+_FAR = re.compile(
+    r"(?:,|\s+-|\s+\u2013|\s+\b(?:which|so that|in order|when|if|where|while|because|as well as|including"
+    r"|such as|after|"
+    r"before|until|without|unless|right away|or all|or an? list|along with|together with|"
+    r"though|whether|however|and then|and optionally|"
+    r"to help|to (?:see|view|use|allow|enable|prevent|include)|that (?:you|is|are|was|were|can|match|matches|has|have|"
+    r"contains?|meets?)|(?:and|or) \w+s (?:the|a|an|it|them))\b).*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_NEAR = re.compile(
+    r"\s+\b(?:that|using|by|based on|under|across|within|(?:associated|specified|identified|available|created|owned|"
+    r"managed|defined|linked) (?:by|with|in|for|to|from|as)|currently|via|per|during|as|over|passing|according)\b.*$",
+    re.IGNORECASE | re.DOTALL,
+)
+_VAGUE = re.compile(
+    r"^(?:(?:all|any|some|more|detailed|complete|full|current|basic|general|additional|summary|usage|the|a|an)\s+)*"
+    r"(?:information|details?|info|metadata|description|properties|data)\s+(?:about|on|of|for|regarding|describing)\s+"
+    r"|^access to\s+",
+    re.IGNORECASE,
+)
+_LISTING = re.compile(
+    r"^(?:(?:the|a|an|your|full|complete|paginated)\s+)*(?:list|array|collection|set|page)(?:ing)?\s+(?:of|containing)\s+"
+    r"|^(?:all|every|each)\s+(?:of\s+)?|^one or more(?:\s+of)?\s+|^multiple\s+",
+    re.IGNORECASE,
+)
+_POINTING = re.compile(
+    r"\b(?:specified|given|provided|requested|supplied|indicated|designated|desired|corresponding|particular|existing|"
+    r"specific|certain|individual|single|new|respective)\s+",
+    re.IGNORECASE,
+)
+_BRAND = re.compile(r"\b(?:Amazon Web Services|Amazon|AWS)(?:'s)?\s+(?=\S)")
+_SPEAKER = (
+    (re.compile(r"\byour\b", re.IGNORECASE), "our"),
+    (re.compile(r"\byou\b", re.IGNORECASE), "we"),
+    (re.compile(r"\bone or more(?: of)?\b", re.IGNORECASE), "some of"),
+    (re.compile(r"\bsome of (?!the\b|our\b|its\b)", re.IGNORECASE), "some "),
+    (re.compile(r"\bthe the\b", re.IGNORECASE), "the"),
+)
+_ARTICLE = re.compile(r"\b(an?)\s+(\w+)", re.IGNORECASE)
+_CODE = re.compile(r"[{}<>=_|\\/#$@~^]|\w\(|https?:|\.\w|&&|[^\x00-\x7f]|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*")
+_FOREIGN = re.compile(r"\b(?:de|la|el|los|las|por|para|uma?|os|das?|dos|di|il|der|die|und|les|des|le|du|et)\b")
+_WHETHER = re.compile(r"^(?:whether|if|that)\s+", re.IGNORECASE)
+_SPOKEN_ACRONYMS = frozenset(
+    ("NAT", "LAG", "LAN", "SAN", "NAS", "RAM", "ROM", "MAC", "SIM", "REST", "FAQ", "RAID", "MIDI")
+)
+_BARE_START = re.compile(
+    r"^(?:to|with|from|into|in|on|by|at|as|and|or|if|is|are|be|whether|how|that|when|not|only|up|out)\b", re.IGNORECASE
+)
+_DANGLING = re.compile(
+    r"(?:\s+(?:the|a|an|of|for|to|in|on|with|from|by|and|or|at|as|is|are|that|this|these|into|our|its|all|any|some))+$",
+    re.IGNORECASE,
+)
+_STOP = _words(
+    "a an the of for to in on with from by and or at as is are that this these those our my we its it all any some one "
+    "into about their them you your be can which each other than more most new current associated related based "
+    "such not no specified given"
+)
+HOLLOW = _words(
+    "list information info detail data result request resource object item name value tool platform plugin api "
+    "service app operation action response content parameter option type user everything anything something"
+)
+"""Alone, these say nothing of what is wanted."""
+_MACHINES = re.compile(
+    r"(?:tool|platform|assistant|engine|game|bot|chatbot|app|coach|library|solution|system|software|simulator|checker|"
+    r"\w{3,}(?:tor|ner|zer|ter|lder|rver|icer|pper|ader))\b",
+    re.IGNORECASE,
+)
+_IMPERATIVES = _words(
+    "ask stay form go become boost elevate unleash expand interact chat meet enter type sign join let take keep try "
+    "guess roll shape turn speak talk learn practice engage experience empower push pull invite master simplify "
+    "streamline automate accelerate supercharge unlock navigate brought powered based goodbye hello welcome assist "
+    "expands offers offer utilize utilizes when while if where how what why just simply discover making makes"
+)
+_CLAUSE = re.compile(r"^\w+\s+(?:a|an|the|our|my|its|with|beyond|into|to|you|we|us)\b|\b(?:and|or) (?:get|see|use)\b")
+_HEAD_END = re.compile(
+    r"\s+(?:\w{3,}ed|of|for|in|on|with|from|to|that|at|under|between|by|about|within|across|per|as)\s+"
+)
+_TERM = re.compile(r"[A-Za-z0-9][\w'-]*")
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a person who needs a tool wants done.
+
+    Args:
+        action: key of the verbs' table.
+        thing: what it is done to, as it stands in a sentence.
+        source: description, name, or example.
+    """
+
+    action: str
+    thing: str
+    source: Source = "description"
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """The words that tell the object, without endings."""
+        return stems(self.thing)
+
+    @property
+    def is_plural(self) -> bool:
+        """Whether it is done to several things."""
+        last = head_of(self.thing).lower()
+        return last.endswith("s") and not last.endswith(("ss", "us", "is")) and last not in ("news", "status")
+
+
+def head_of(thing: str) -> str:
+    """The last word before the first preposition: the noun that everything else is about."""
+    words = _HEAD_END.split(thing)[0].split()
+    return words[-1] if words else ""
+
+
+def stems(text: str) -> frozenset[str]:
+    """Content words without plural endings; names of code are split."""
+    words = (word for term in _TERM.findall(text) for word in split_words(term).split())
+    return frozenset(stem(word) for word in words if word not in _STOP)
+
+
+def stem(word: str) -> str:
+    """A word without a plural ending; nothing else is cut, since endings of names carry meaning."""
+    word = word.removesuffix("'s").strip("'")
+    if len(word) > 4 and word.endswith("ies"):
+        return word[:-3] + "y"
+    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    if len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def needs_of(tool: Tool) -> tuple[Need, ...]:
+    """Ways to say what the tool is for, the plainest first; () where neither description nor name tells it."""
+    number, named = number_of(tool), action_of(split_words(tool.name).split(" ", 1)[0])
+    kept: dict[tuple[str, frozenset[str]], Need] = {}
+    described = list(_described(tool))
+    if described and named in {need.action for need in described} | {None}:
+        described += _named(tool)
+    for need in described or _named(tool):
+        action = number if number and need.action in ("get", "list") else need.action
+        if need.stems - HOLLOW and not (need.source == "title" and kept):
+            kept.setdefault((action, need.stems), replace(need, action=action))
+    return tuple(kept.values())
+
+
+def number_of(tool: Tool) -> str | None:
+    """Whether a tool that looks things up is for one thing ("get") or several ("list"), as far as its name says it."""
+    verb, _, rest = split_words(tool.name).partition(" ")
+    if action_of(verb) not in ("get", "list") or not rest:
+        return None
+    return "list" if action_of(verb) == "list" or Need("get", rest).is_plural else "get"
+
+
+def actions_of(tool: Tool) -> frozenset[str]:
+    """Every action that the tool's name or first sentence speaks of; empty where they speak of none."""
+    first = split_words(tool.name).split()[:1]
+    verbs = [*first, *(leading_verb(sentence) for sentence in sentences(tool.description, 1))]
+    found = frozenset(action for verb in verbs if verb and (action := action_of(verb)))
+    number = number_of(tool)
+    return frozenset(number if number and action in ("get", "list") else action for action in found)
+
+
+def sentences(text: str, most: int = 2) -> list[str]:
+    """The first sentences or lines of a description, without labels and marks."""
+    found: list[str] = []
+    for part in _SENTENCE.split(text[:600]):
+        cleaned = _LABEL.sub("", " ".join(part.split())).strip(" ,-*")
+        if cleaned:
+            found.append(cleaned)
+        if len(found) == most:
+            break
+    return found
+
+
+def leading_verb(sentence: str) -> str:
+    """The word that should be the verb of a documentation's sentence."""
+    return _lead(sentence).split(" ", 1)[0].strip(",")
+
+
+def _lead(sentence: str) -> str:
+    """A sentence from its verb on."""
+    rest = sentence
+    for _ in range(3):
+        cut = _LEAD.sub("", rest, count=1)
+        cut = re.sub(r"^\w+ly\s+", "", cut)
+        if cut == rest:
+            break
+        rest = cut
+    return rest or sentence
+
+
+def need_of_sentence(sentence: str, source: Source = "description") -> Iterator[Need]:
+    """Needs that one sentence tells, shorter objects first."""
+    verb, _, rest = _lead(sentence).partition(" ")
+    action = action_of(verb.strip(","))
+    if action is None or not rest:
+        return
+    rest = ("," if verb.endswith(",") else "") + " " + rest
+    while match := _SECOND_VERB.match(rest.strip()):
+        other = action_of(match[1])
+        if other is None:
+            break
+        if action == "create" and other in ("update", "put", "replace"):
+            action = "put"
+        rest = rest.strip()[match.end() :]
+    rest = re.sub(r"^(?:users?\s+with|(?:you|us)(?:\s+with)?)\s+", "", rest.strip(" ,"))
+    if action == "check" and (asked := _WHETHER.match(rest)):
+        rest = " ".join(_ASIDE.sub("", rest[asked.end() :]).split())
+        if 2 < len(rest.split()) <= MOST_WORDS and not _CODE.search(rest):
+            yield Need("whether", f"whether {_said(rest)}", source)
+        return
+    if action == "search":
+        rest = re.sub(r"^(?:(?:for|through|across|in|among|me)\s+)+", "", rest)
+    for thing in things(_one_clause(rest)):
+        yield Need(*_settled(action, thing, rest), source)
+
+
+def _one_clause(text: str) -> str:
+    """Without a second clause ("questions and calculate ..."); nouns that are joined stay."""
+    for match in _AND.finditer(text):
+        if is_base_form(match[1]):
+            return text[: match.start()]
+    return text
+
+
+def _settled(action: str, thing: str, rest: str) -> tuple[str, str]:
+    """The action once its object is known: looking at several things is listing them, at one thing is getting it."""
+    if action in ("get", "list", "search"):
+        several = bool(_LISTING.match(rest.strip())) or Need(action, thing).is_plural
+        action = "list" if several and action == "list" else "get" if action == "list" else action
+        if several and action == "get":
+            action = "list"
+    if action == "convert" and not re.search(r"\b(?:to|into)\b", thing):
+        action = "transform"
+    if action == "attach":
+        thing = re.sub(r"\bwith\b", "to", thing, count=1)
+    return action, thing
+
+
+def things(text: str) -> Iterator[str]:
+    """An object of a verb as a person says it: cut short, then in full; nothing where it is code or too long."""
+    text = _ASIDE.sub("", text)
+    far = _FAR.sub("", text)
+    for cut in (_NEAR.sub("", far), far):
+        thing = spoken(cut)
+        is_adjective = text[len(cut) : len(cut) + 1] == "," and len(stems(thing)) < 2 and not thing.endswith("s")
+        if thing and not is_adjective and len(thing.split()) <= MOST_WORDS:
+            yield thing
+
+
+def spoken(text: str) -> str:
+    """A noun phrase without documentation's pointing words; "" where it isn't one."""
+    thing = _BRAND.sub("", " ".join(text.split()).strip(" ,.'"))
+    while (cut := _LISTING.sub("", _VAGUE.sub("", thing))) != thing:
+        thing = cut
+    thing = re.sub(r"^for\s+", "", _POINTING.sub("", thing))
+    thing = _said(thing)
+    thing = _DANGLING.sub("", _ARTICLE.sub(_article, thing)).strip(" ,.'-")
+    if not thing or _CODE.search(thing) or _FOREIGN.search(thing) or _BARE_START.match(thing):
+        return ""
+    return _lowered(thing)
+
+
+def _said(text: str) -> str:
+    """From the speaker's side: what is yours in the documentation is ours, and nothing is pointed at."""
+    for pattern, said in _SPEAKER:
+        text = pattern.sub(said, text)
+    return with_articles(_BRAND.sub("", _POINTING.sub("", text)))
+
+
+def with_articles(text: str) -> str:
+    """Every a and an as the next word wants it."""
+    return _ARTICLE.sub(_article, text)
+
+
+def _article(match: re.Match[str]) -> str:
+    """A or an, by the word that now follows it."""
+    word = match[2]
+    if word.isupper() and len(word) > 1 and word not in _SPOKEN_ACRONYMS:
+        vowel = word[0] in "AEFHILMNORSX"
+    else:
+        vowel = word[0].lower() in "aeiou" and not re.match(r"(?:uni|use|usa|eu|one|ut)", word.lower())
+    return f"{'an' if vowel else 'a'} {word}"
+
+
+def _lowered(thing: str) -> str:
+    """Without the capitals of a title or of a sentence's start; acronyms and names within a sentence keep theirs."""
+    words = thing.split()
+    is_title = sum(word[:1].isupper() for word in words) > len(words) / 2
+    return " ".join(
+        word.lower() if (is_title or i == 0) and word[:1].isupper() and word[1:].islower() else word
+        for i, word in enumerate(words)
+    ).replace(" i ", " I ")
+
+
+def _described(tool: Tool) -> Iterator[Need]:
+    """From the first sentence; from the second where it speaks of the name's action, or the first tells nothing."""
+    text = tool.description
+    if tool.group and not tool.group.islower():  # the provider's own name is no part of a need
+        owner = re.escape(tool.group.strip())
+        text = re.sub(rf"\s+(?:for|from|in|on|of|by|with|via|using|at)\s+(?:the\s+)?{owner}(?:\s+API)?\b", "", text)
+    found, named = sentences(text), action_of(split_words(tool.name).split(" ", 1)[0])
+    first = [need for sentence in found[:1] for need in need_of_sentence(sentence)]
+    yield from first
+    for need in (need for sentence in found[1:] for need in need_of_sentence(sentence)):
+        if need.action == named or (named is None and not first):
+            yield need
+    if found and named is None:
+        yield from _titled(found[0])
+
+
+def _titled(sentence: str) -> Iterator[Need]:
+    """From a sentence that is a noun phrase: a machine is for use, anything else is looked up."""
+    if action_of(leading_verb(sentence)) is not None or len(sentence.split()) < 2 or _CLAUSE.search(sentence):
+        return
+    if leading_verb(sentence).lower() in _IMPERATIVES:
+        return
+    for thing in things(_lead(sentence)):
+        if re.search(
+            r"\b(?:is|are|was|were|will|can|has|have|provides|offers|I|we|they|test|api|endpoint)\b",
+            thing,
+            re.IGNORECASE,
+        ):
+            continue
+        head = _HEAD_END.split(thing)[0]
+        action = "use" if _MACHINES.search(head) else "list" if Need("get", thing).is_plural else "get"
+        has_article = head.split()[0] in ("a", "an", "the", "our")
+        yield Need(action, thing if has_article or action != "use" else spoken(f"a {thing}"), "title")
+
+
+def _named(tool: Tool) -> Iterator[Need]:
+    """From a name that starts with a verb; acronyms are spelled as in the description."""
+    verb, _, rest = split_words(tool.name).partition(" ")
+    action = action_of(verb)
+    if action is None or re.search(r"[^\w ]", rest):
+        return
+    spelled = {word.lower(): word for word in _TERM.findall(tool.description[:600]) if not word[1:].islower()}
+    thing = spoken(" ".join(spelled.get(word, word) for word in rest.split()))
+    thing = re.sub(r"^(?:an?|the)\s+", "", thing)
+    if not thing or len(thing.split()) > MOST_WORDS:
+        return
+    is_several = Need(action, thing).is_plural
+    if not is_several:
+        thing = _ARTICLE.sub(_article, f"a {thing}", count=1) if action not in ("get", "list") else f"the {thing}"
+    elif action in ("get", "list"):
+        thing = f"the {thing}"
+    yield Need(*_settled(action, thing, rest), "name")
+
+
+def fallback_need(tool: Tool) -> tuple[Need, ...]:
+    """For a tool whose texts tell no action: something that goes by its name's words; () where it has none."""
+    thing = spoken(" ".join(re.findall(r"[A-Za-z0-9]+", split_words(tool.name))[:MOST_WORDS]))
+    return (Need("use", f"something for {thing}", "fallback"),) if thing else ()
