@@ -70,6 +70,11 @@ def name_words_overlap(items: Sequence[ChoiceItem], texts: Mapping[str, ToolText
     return shared(name_overlap_scores(items, texts, split=True))
 
 
+def question_overlap(items: Sequence[ChoiceItem]) -> np.ndarray:
+    """Choose the option that shares most tokens with the question, float64 [item]."""
+    return shared(question_overlap_scores(items))
+
+
 def longest_option(items: Sequence[ChoiceItem]) -> np.ndarray:
     """Choose the option of most characters, float64 [item]."""
     return shared(length_scores(items))
@@ -131,6 +136,12 @@ def name_overlap_scores(
     return _matrix([row(item) for item in items])
 
 
+def question_overlap_scores(items: Sequence[ChoiceItem]) -> np.ndarray:
+    """How many tokens of the question each option holds, float64 [item, option]."""
+    asked = [set(tokens(item.question)) for item in items]
+    return _matrix([[len(q & set(tokens(o))) for o in item.options] for q, item in zip(asked, items, strict=True)])
+
+
 def length_scores(items: Sequence[ChoiceItem]) -> np.ndarray:
     """Characters of each option, float64 [item, option]."""
     return _matrix([[len(option) for option in item.options] for item in items])
@@ -143,6 +154,7 @@ CHOICE_ATTACKS: Mapping[str, Callable[[Sequence[ChoiceItem], Mapping[str, ToolTe
     "appearances_inverse": lambda items, texts: appearances_inverse(items),
     "name_overlap": name_overlap,
     "name_words_overlap": name_words_overlap,
+    "question_overlap": lambda items, texts: question_overlap(items),
     "longest_option": lambda items, texts: longest_option(items),
     "shortest_option": lambda items, texts: shortest_option(items),
 }

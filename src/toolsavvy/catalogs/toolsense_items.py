@@ -21,7 +21,8 @@ ANSWERS: Mapping[str, bool] = {"Yes": True, "No": False}
 def read_rrb(path: str | Path | None, *, key: str = "generator.rrb") -> ItemSet[RetrievalItem]:
     """Requests for tools; a file without `anchor` has it at the pool's first place, where ToolSense puts its seed tool.
 
-    An anchor that is no gold is kept: the audit counts those.
+    An anchor that is no gold is kept: the audit counts those. The set's `counts` say how many anchors were assumed, and
+    how often a tool's texts differed from those of its first record, which are kept.
 
     Args:
         path: JSONL of {sample_id, query, tool, analyzed_tools, complexity}, and `anchor` and `pattern` where known;
@@ -151,12 +152,12 @@ class _Tools:
     def __init__(self) -> None:
         """Start empty."""
         self.texts: dict[str, ToolText] = {}
-        self.differing = 0
+        self.counts = {"differing_texts": 0}
 
     def add(self, record: Record) -> str:
         """Remember a tool's text and return its id."""
         text = tool_text(record)
-        self.differing += self.texts.setdefault(text.id, text) != text
+        self.counts["differing_texts"] += self.texts.setdefault(text.id, text) != text
         return text.id
 
 
@@ -170,7 +171,7 @@ def _read(path: str | Path | None, key: str, field: str, item: Callable[[Record,
         if first != record.place:
             what = f"id {shorten(items[-1].id)} occurs twice (first: {first})"
             raise record.wrong(field, what, "unique ids", "give each record its own id")
-    return ItemSet(tuple(items), tools.texts, {"differing_texts": tools.differing})
+    return ItemSet(tuple(items), tools.texts, tools.counts)
 
 
 def _retrieval_item(record: Record, tools: _Tools) -> RetrievalItem:
@@ -190,6 +191,7 @@ def _retrieval_item(record: Record, tools: _Tools) -> RetrievalItem:
         wanted = f"{least}" if least == most else f"{least}-{most}" if most else f"{least} or more"
         raise record.wrong("tool", f"{len(gold)} gold tools in tier {tier!r}", f"{wanted}, as tier {tier!r} has")
     anchor = record.text("anchor", pool[0])
+    tools.counts["assumed_anchors"] = tools.counts.get("assumed_anchors", 0) + (record.value.get("anchor") is None)
     if anchor not in pool:
         what = f"anchor {shorten(anchor)} is not in the pool"
         raise record.wrong("anchor", what, "the id of one of 'analyzed_tools'", _near(anchor, pool))

@@ -53,6 +53,16 @@ def best_matches(texts: Sequence[Sequence[str]], others: Sequence[Sequence[str]]
     return np.where(scores > 0, places, -1), scores
 
 
+def near_duplicates(texts: Sequence[Sequence[str]], least: float) -> np.ndarray:
+    """Whether another of the texts reaches a ROUGE-L F1 of `least` with each: bool [text]."""
+    found = np.zeros(len(texts), dtype=bool)
+    for start, block in _similarities(texts, texts):
+        rows = np.arange(len(block))
+        block[rows, start + rows] = -1.0  # itself
+        found[start : start + len(block)] = (block >= np.float32(least)).any(axis=1)
+    return found
+
+
 def _similarities(texts: Sequence[Sequence[str]], others: Sequence[Sequence[str]]) -> Iterator[tuple[int, np.ndarray]]:
     """ROUGE-L F1 in blocks: (first text, float32 [text of the block, other])."""
     from rapidfuzz import process
