@@ -2,70 +2,32 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from toolsavvy.benchmark import ChoiceItem, Item, RetrievalItem, YesNoItem
 from toolsavvy.catalog import Catalog
+from toolsavvy.errors import UserError
+from toolsavvy.generators.answers import AnswerLog, Exchange, Usage, exchange, usage
+from toolsavvy.generators.overlap import Tokens
+from toolsavvy.generators.toolsense.asking import Choices, Kind, Requests, YesNo
+from toolsavvy.generators.toolsense.ground import Case, Ground, Recipe
+from toolsavvy.generators.toolsense.judging import ask_judge, verdicts
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
-from toolsavvy.models.chat import Chat, Message
+from toolsavvy.generators.toolsense.parsing import Fault, repeat_fault
+from toolsavvy.models.chat import Chat, Reply
+
+log = logging.getLogger("toolsavvy")
 
 Progress = Callable[[int], None]
 """Told how many more items are finished, accepted or given up."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How items are written.
-
-    Args:
-        attempts: answers asked for one item of one tool until a draft passes; then the next tool takes its place.
-        drafts: in one answer; the first that passes is taken.
-        batch_size: items that are worked on at once.
-        temperature: of the writer; the judge is greedy.
-        max_tokens: of an answer.
-        feedback: most reasons of failed attempts that the writer is told.
-        pool: tools that a request's writer chooses from, its target among them.
-        neighbours: tools that wrong options and wrong claims come from.
-        novelty: ROUGE-L F1 with an accepted item from which one is a near-duplicate.
-        patience: tools that may fail before the first item is accepted; then nothing more is asked.
-    """
-
-    attempts: int = 3
-    drafts: int = 2
-    batch_size: int = 32
-    temperature: float = 0.7
-    max_tokens: int = 600
-    feedback: int = 5
-    pool: int = 14
-    neighbours: int = 4
-    novelty: float = 0.7
-    patience: int = 64
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """One prompt and its answer.
-
-    Args:
-        model: who was asked.
-        messages: the conversation.
-        text: the answer; None when there is none.
-        error: why there is none.
-        prompt_tokens: as the model counted them.
-        completion_tokens: of the answer.
-        is_cached: the answer was there from an earlier run.
-    """
-
-    model: str
-    messages: tuple[Message, ...]
-    text: str | None
-    error: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    is_cached: bool = False
+ACCEPTED, SPARE = "accepted", "spare"
+_SHOWN = 5
+"""Reasons in a message."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +42,7 @@ class Attempt:
         written: what the writer was asked and said.
         judged: what the judge was asked and said; None where no draft got so far.
         fates: of every draft (of the answer, where it holds none): "accepted", "spare" or why it was refused.
+        told: what the writer is told of each that was refused.
     """
 
     item: str
@@ -89,29 +52,7 @@ class Attempt:
     written: Exchange
     judged: Exchange | None
     fates: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What one model was asked for a set; what an earlier part of a resumed run asked is in it.
-
-    Args:
-        calls: answers that it gave.
-        cached: answers that were there from earlier runs.
-        failed: prompts without an answer.
-        prompt_tokens: of the calls.
-        completion_tokens: of the calls.
-        cached_prompt_tokens: of the cached answers, which cost nothing now.
-        cached_completion_tokens: of the cached answers.
-    """
-
-    calls: int = 0
-    cached: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_prompt_tokens: int = 0
-    cached_completion_tokens: int = 0
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -142,11 +83,17 @@ class Written(Generic[Item]):
 class LlmWriter(Generic[Item]):
     """Writes items about tools, one tool an item.
 
+    Source: ToolSense 2606.12451. Deviations: writer and judge see whole documents in random orders, a program checks
+    arity, names, lengths, repetitions and quoted evidence, the judge finds answers by itself and must say yes to
+    every check, and a tool that fails gives way to the next one.
+
     Args:
         writer: writes drafts.
         judge: must say yes to every check of a draft; anything else refuses it.
         recipe: how.
     """
+
+    kind: Callable[[Ground], Kind]
 
     def __init__(self, writer: Chat, judge: Chat, recipe: Recipe | None = None) -> None:
         """Ask nothing yet."""
@@ -168,7 +115,7 @@ class LlmWriter(Generic[Item]):
         Args:
             catalog: all tools.
             chosen: positions of tools, in the order in which they are used; those beyond the wanted number replace
-                tools that fail.
+                tools that fail. Of tools with the same document the first is used.
             near: where hard negatives and wrong options come from.
             wanted: number of items; for requests, by tier.
             seed: of pools' orders.
@@ -178,25 +125,202 @@ class LlmWriter(Generic[Item]):
         Raises:
             UserError: nothing can be asked of these tools, or a model that does not answer at all.
         """
-        raise NotImplementedError
+        kind = type(self).kind(Ground(catalog, near, self.recipe, seed))
+        near.prepare(chosen, self.recipe.pool if kind.name == "rrb" else self.recipe.neighbours)
+        chats = AnswerLog(self.writer, store), AnswerLog(self.judge, store, "generator.judge")
+        work = _Work(kind, catalog, self.recipe, *chats, chosen, wanted)
+        while work.fill(progress or (lambda count: None)):
+            work.round()
+        return work.written()
 
 
 class RequestWriter(LlmWriter[RetrievalItem]):
     """Requests (RRB); `wanted` is tier -> number."""
 
+    kind = Requests
+
 
 class ChoiceWriter(LlmWriter[ChoiceItem]):
     """Multiple-choice questions (MCQ)."""
+
+    kind = Choices
 
 
 class YesNoWriter(LlmWriter[YesNoItem]):
     """Yes/no questions (QA), both answers equally often within each pattern."""
 
+    kind = YesNo
 
-def refuse_empty(written: Written[Item], writer: str) -> None:
+
+class _Work:
+    """One set in the making: open items, tools that are left, what was accepted."""
+
+    def __init__(
+        self,
+        kind: Kind,
+        catalog: Catalog,
+        recipe: Recipe,
+        writer: AnswerLog,
+        judge: AnswerLog,
+        chosen: Sequence[int],
+        wanted: int | Mapping[str, int],
+    ) -> None:
+        self.kind, self.catalog, self.recipe, self.writer, self.judge = kind, catalog, recipe, writer, judge
+        first = {catalog.documents[tool]: tool for tool in reversed(chosen)}
+        self.left = [tool for tool in dict.fromkeys(chosen) if first[catalog.documents[tool]] == tool]
+        self.open = kind.slots(wanted, self.left)
+        self.wanted = len(self.open)
+        self.active: list[Case] = []
+        self.items: dict[int, Any] = {}
+        self.accepted: defaultdict[str, list[Tokens]] = defaultdict(list)
+        self.attempts: list[Attempt] = []
+        self.rejected: Counter[str] = Counter()
+        self.judged: list[Exchange] = []
+        self.tools = self.replaced = self.told = 0
+        self._refuse_impossible()
+
+    def _refuse_impossible(self) -> None:
+        """Of every kind of item, at least one tool can have one."""
+        for slot in {slot.kind: slot for slot in self.open}.values():
+            if not any(self.kind.is_usable(slot, tool) for tool in self.left):
+                raise UserError(
+                    f"no tool can have a{'n' if slot.kind[0] in 'aeio' else ''} {slot.kind} item of {self.kind.name}",
+                    where=f"catalog {self.catalog.name} ({len(self.catalog)} tools)", expected=self.kind.lacking(slot),
+                    fix="choose a larger catalog" + (", or other generator.tiers" if self.kind.name == "rrb" else ""),
+                )  # fmt: skip
+
+    def fill(self, progress: Progress) -> bool:
+        """Give open items a tool each until a batch is full; False when nothing is left to do."""
+        if self.items or self.replaced < self.recipe.patience:
+            while self.open and len(self.active) < self.recipe.batch_size:
+                slot = self.open.pop(0)
+                tool = next((tool for tool in self.left if self.kind.is_usable(slot, tool)), None)
+                if tool is not None:
+                    self.left.remove(tool)
+                    self.tools += 1
+                    self.active.append(Case(slot, tool))
+        self.active.sort(key=lambda case: case.slot.number)
+        finished = self.wanted - len(self.open) - len(self.active)
+        progress(finished - self.told)
+        self.told = finished
+        log.info("%s: %d of %d items, %d tools tried", self.kind.name, len(self.items), self.wanted, self.tools)
+        return bool(self.active)
+
+    def round(self) -> None:
+        """One answer for every case, one verdict for every answer that holds a draft."""
+        asked = [self.kind.prompt(case) for case in self.active]
+        replies = self.writer.answer(asked, max_tokens=self.recipe.max_tokens, temperature=self.recipe.temperature)
+        found = [self._drafted(case, reply) for case, reply in zip(self.active, replies, strict=True)]
+        judged = self._verdicts(found)
+        again: list[Case] = []
+        for i, case in enumerate(list(self.active)):
+            written = exchange(self.writer.name, asked[i], replies[i])
+            faults, verdict = judged[i]
+            if not self._settled(case, found[i], faults, written, verdict):
+                again.append(case)
+        self.active = again
+
+    def _drafted(self, case: Case, reply: Reply) -> list[Any]:
+        """Drafts and faults of an answer; what an accepted item says already is a fault."""
+        out = []
+        for draft in self.kind.drafts(case, reply.text):
+            fault = None if isinstance(draft, Fault) else self._repeats(draft)
+            out.append(fault or draft)
+        return out
+
+    def _repeats(self, draft: Any) -> Fault | None:
+        group, words = self.kind.words(draft)
+        return repeat_fault(words, self.accepted[group], self.recipe.novelty)
+
+    def _verdicts(self, found: Sequence[Sequence[Any]]) -> list[tuple[list[Fault | None], Exchange | None]]:
+        """For every case the judge's word on each of its drafts, and the conversation; faults are not shown to it."""
+        whole = [[d for d in drafts if not isinstance(d, Fault)] for drafts in found]
+        shown = [i for i, drafts in enumerate(whole) if drafts]
+        asked = {i: self.kind.judge_prompt(self.active[i], whole[i]) for i in shown}
+        replies = ask_judge(self.judge, [asked[i][0] for i in shown], self.recipe.max_tokens)
+        out: list[tuple[list[Fault | None], Exchange | None]] = [([], None)] * len(found)
+        for i, reply in zip(shown, replies, strict=True):
+            messages, answers = asked[i]
+            out[i] = verdicts(reply, self.kind.checks, answers), exchange(self.judge.name, messages, reply)
+        return out
+
+    def _settled(
+        self,
+        case: Case,
+        drafts: Sequence[Any],
+        faults: Sequence[Fault | None],
+        written: Exchange,
+        judged: Exchange | None,
+    ) -> bool:
+        """Take the first draft that passes; whether the case is over, one way or the other."""
+        verdict, fates, told = iter(faults), list[str](), list[str]()
+        for draft in drafts:
+            fault = draft if isinstance(draft, Fault) else next(verdict)
+            if fault is None and ACCEPTED in fates:
+                fates.append(SPARE)
+                continue
+            if fault is None:
+                fault = self._repeats(draft)  # since another item of this round may say the same
+            if fault is None:
+                self._accept(case, draft)
+            else:
+                self.rejected[fault.reason] += 1
+                told.append(fault.told)
+            fates.append(fault.reason if fault else ACCEPTED)
+        ids = f"{self.kind.name}-{case.slot.number:05d}", self.catalog.tools[case.tool].id
+        self.attempts.append(Attempt(*ids, case.slot.label, case.attempt, written, judged, tuple(fates), tuple(told)))
+        return ACCEPTED in fates or self._over(case, told)
+
+    def _accept(self, case: Case, draft: Any) -> None:
+        """Make it an item, known to all that come after."""
+        self.items[case.slot.number] = self.kind.item(case, draft)
+        group, words = self.kind.words(draft)
+        self.accepted[group].append(words)
+
+    def _over(self, case: Case, told: Sequence[str]) -> bool:
+        """Try again with the reasons, or leave the item to the next tool."""
+        case.reasons += told
+        case.attempt += 1
+        if case.attempt <= self.recipe.attempts:
+            return False
+        self.replaced += 1
+        self.open = sorted([case.slot, *self.open], key=lambda slot: slot.number)
+        return True
+
+    def written(self) -> Written[Any]:
+        """What there is."""
+        judged = [a.judged for a in self.attempts if a.judged is not None]
+        return Written(
+            items=tuple(self.items[number] for number in sorted(self.items)),
+            wanted=self.wanted,
+            attempts=tuple(self.attempts),
+            tools=self.tools,
+            replaced=self.replaced,
+            rejected=dict(self.rejected.most_common()),
+            writer=usage([a.written for a in self.attempts]),
+            judge=usage(judged),
+        )
+
+
+def refuse_empty(written: Written[Any], writer: str) -> None:
     """Say what went wrong when a model wrote nothing that passes; fewer items than wanted are logged.
+
+    Args:
+        written: the set.
+        writer: name of the model.
 
     Raises:
         UserError: there is no item.
     """
-    raise NotImplementedError
+    reasons = ", ".join(f"{name} {count}" for name, count in list(written.rejected.items())[:_SHOWN])
+    if not written.items:
+        raise UserError(
+            f"nothing that {writer} wrote about {written.tools} tools has passed ({reasons})", where="generator.llm",
+            expected="a language model that follows the instructions, and a judge that agrees with it",
+            fix="choose larger models, raise generator.attempts, or write offline with generator.backend=template",
+        )  # fmt: skip
+    if len(written.items) < written.wanted:
+        log.warning(
+            "%d of %d items were written before the tools ran out (refused: %s)",
+            len(written.items), written.wanted, reasons or "nothing",
+        )  # fmt: skip
