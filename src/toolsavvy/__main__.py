@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from toolsavvy.config.compose import Job
     from toolsavvy.config.schema import Config
     from toolsavvy.tracking import Run
+    from toolsavvy.tracking.sweep import Outcome
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 OVERRIDES = "key=value, and flags that --help names"
@@ -76,6 +77,7 @@ def _command(words: list[str]) -> int:
     from toolsavvy.config.compose import compose, compose_sweep, with_experiment
 
     args = _parse(words)
+    _check_sweep(args)
     overrides = with_experiment(args.overrides)
     if any(getattr(args, name) for name in _RUNS_NOTHING):
         if args.cfg:
@@ -109,6 +111,16 @@ def _parse(words: list[str]) -> Namespace:
 def _refuse_flag(message: str) -> NoReturn:
     """What argparse would end the process for."""
     raise UserError(message, where="command line", expected=OVERRIDES, fix="see toolsavvy --help")
+
+
+def _check_sweep(args: Namespace) -> None:
+    """A file of conf/sweep says what varies: it is added to a configuration, and needs -m."""
+    from toolsavvy.config.compose import key_of
+
+    override = next((o for o in args.overrides if key_of(o) == "sweep" and not o.startswith("~")), None)
+    if override is not None and not (args.multirun and override.startswith("+")):
+        added = f"toolsavvy -m +{override.lstrip('+')}"
+        raise UserError("a sweep is of several jobs", where=f"command line, {override}", expected=added)
 
 
 def _flags(words: Sequence[str], args: Namespace) -> list[str]:
@@ -200,7 +212,31 @@ def _sweep(flags: list[str], overrides: list[str], jobs: Sequence[Job], configs:
     folder = (sweep_folder(jobs, outputs) if resume else None) or _sweep_dir(jobs[0], overrides)
     _hydra(flags, [*overrides, *_pin("hydra.sweep.dir", folder, overrides)])
     ended = [outcome(i, j, folder / str(i), outputs, resume=resume) for i, j in enumerate(jobs)]
-    return show_jobs(ended, _stderr())
+    code = show_jobs(ended, _stderr())
+    told = _report_sweep(configs[0].after_sweep, ended, folder)
+    return code or told
+
+
+def _report_sweep(kind: str | None, ended: Sequence[Outcome], folder: Path) -> int:
+    """The report that a sweep names, over the jobs that are done.
+
+    Returns:
+        The exit code.
+    """
+    done = [o.folder for o in ended if o.status is not None and o.status.status == "done"]
+    if kind is None or not done:
+        return 0
+    from toolsavvy.config.compose import compose, typed
+    from toolsavvy.methods.report import after_sweep
+
+    left = [(o, o.status.status if o.status else "not started") for o in ended if o.folder not in done]
+    missing = [f"job {o.number} ({' '.join(o.overrides)}): {state}" for o, state in left]
+    settings = typed(compose(["method=report", f"method.kind={kind}"]).config).method
+    try:
+        after_sweep(settings, done, missing, folder)
+    except UserError as error:
+        return _complain(error)
+    return 0
 
 
 def _sweep_dir(first: Job, overrides: Sequence[str]) -> Path:

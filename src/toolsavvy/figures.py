@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,91 @@ def _area(box: Any) -> float:
 def _plain(text: str) -> str:
     """A dollar sign would start a formula."""
     return text.replace("$", r"\$")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A value and its interval on both axes."""
+
+    x: float
+    x_low: float
+    x_high: float
+    y: float
+    y_low: float
+    y_high: float
+
+
+@dataclass(frozen=True)
+class Path2D:
+    """Where something moves: its name, and its points in order."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+MARKERS, GREYS = "os^DvPX*", ("0.0", "0.35", "0.5", "0.2", "0.6")
+"""Tell paths apart without colours."""
+
+
+def trajectories(
+    path: Path,
+    panels: Sequence[tuple[str, Sequence[Path2D], Sequence[tuple[str, float]]]],
+    *,
+    axes: tuple[str, str],
+    chance: tuple[float, str],
+) -> None:
+    """Draw labelled arrows from the first (hollow) to the last point (filled) of every path, with intervals.
+
+    Args:
+        path: of the PNG file.
+        panels: title, paths, and labelled heights of dashed lines; side by side on common axes.
+        axes: what x and y are.
+        chance: place and name of a dotted upright line.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * len(panels), 4.8), layout="constrained")
+    plots = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
+    canvas = FigureCanvasAgg(figure)
+    for ax, (title, paths, lines) in zip(plots, panels, strict=True):
+        ax.axvline(chance[0], color="0.6", linestyle=":", linewidth=1)
+        for _, height in lines:
+            ax.axhline(height, color="0.7", linestyle="--", linewidth=0.8, zorder=1)
+        for i, way in enumerate(paths):
+            _draw_path(ax, way, MARKERS[i % len(MARKERS)], GREYS[i % len(GREYS)])
+        ax.set_title(_plain(title), fontsize=9, loc="left")
+        ax.set_xlabel(_plain(axes[0]))
+        ax.grid(alpha=0.2, linewidth=0.5)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    plots[0].set_ylabel(_plain(axes[1]))
+    plots[0].set_ylim(-3, 103)
+    handles, labels = plots[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(5, max(1, len(labels))), fontsize=8, frameon=False
+    )
+    canvas.draw()
+    figure.set_layout_engine("none")
+    for ax, (_, paths, lines) in zip(plots, panels, strict=True):
+        left = ax.get_xlim()[0]
+        ends = [(way.label, (way.points[-1].x, way.points[-1].y)) for way in paths]
+        told = [*ends, *((name, (left, height)) for name, height in lines), (chance[1], (chance[0], 0.0))]
+        _label(ax, canvas.get_renderer(), [name for name, _ in told], [place for _, place in told])
+    with atomic_write(path) as file:
+        canvas.print_png(file, metadata={"Software": None})
+
+
+def _draw_path(ax: Any, way: Path2D, marker: str, grey: str) -> None:
+    """Points with their intervals, and an arrow from each to the next."""
+    for i, p in enumerate(way.points):
+        is_last = i == len(way.points) - 1
+        ax.errorbar(
+            [p.x], [p.y], xerr=[[max(p.x - p.x_low, 0)], [max(p.x_high - p.x, 0)]],
+            yerr=[[max(p.y - p.y_low, 0)], [max(p.y_high - p.y, 0)]], fmt=marker, color=grey, markersize=6,
+            markerfacecolor=grey if is_last else "white", elinewidth=0.6, capsize=1.5, zorder=3,
+            label=_plain(way.label) if is_last else None,
+        )  # fmt: skip
+    for a, b in zip(way.points, way.points[1:], strict=False):
+        arrow = {"arrowstyle": "-|>", "color": grey, "linewidth": 1.1, "shrinkA": 4, "shrinkB": 4}
+        ax.annotate("", (b.x, b.y), (a.x, a.y), arrowprops=arrow, zorder=2)

@@ -1,6 +1,7 @@
 """Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out.
 
-With a suite over other suites' numbers (`suite=downstream`) it runs that instead.
+`method.kind=dissociation` puts what models know beside what they find; with a suite over other suites' numbers
+(`suite=downstream`) it runs that instead. The same reports stand at the end of a sweep that names one.
 """
 
 from __future__ import annotations
@@ -9,42 +10,95 @@ from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
+from rich.markup import escape
+
 from toolsavvy.assets import atomic_write
+from toolsavvy.config.methods import ReportConfig
 from toolsavvy.config.schema import Config
 from toolsavvy.methods.after import run_after
+from toolsavvy.methods.dissociation import gather
+from toolsavvy.methods.dissociation_report import show as show_dissociation
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
 from toolsavvy.report import comparison_table, console, markdown, result_table
 from toolsavvy.suites.table import write_jsonl
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import finished_runs, read_record
 
+DISSOCIATION = "dissociation"
 COLUMNS = tuple(f.name for f in fields(Pooled))
 
 
 def run(cfg: Config, run: Run) -> None:
-    """Correlate, or pool, print, and write `pooled.jsonl` and `pooled.md`."""
+    """Correlate, or report on the runs: print, and write into the run's folder."""
     if run_after(cfg, run):
         return
     folders, unfinished = finished_runs(cfg.runs)
     for folder in unfinished:
         console().print(f"[yellow]left out, not done:[/yellow] {folder}", soft_wrap=True)
-    metrics = [(name, int(k)) for name, _, k in (m.partition("@") for m in cfg.method.metrics)]
+    run.note(runs=[str(f) for f in folders])
+    if cfg.method.kind == DISSOCIATION:
+        with run.stage("compare"):
+            found = gather(folders, [f"{f.name}: not done" for f in unfinished], cfg.method.resamples)
+        if run.is_writer:
+            show_dissociation(found, run.dir, _place(folders))
+        return
     with run.stage("pool"):
-        pairs = [(a, b) for a, b in cfg.method.ratios]
-        rows = pool_seeds(folders, metrics, pairs=pairs, slices=cfg.method.slices, resamples=cfg.method.resamples)
-    texts = []
+        rows = pool(cfg.method, folders)
+    show_pooled(cfg.method, rows, folders, run.dir if run.is_writer else None)
+    run.table("pooled", COLUMNS, [[_plain(getattr(r, c)) for c in COLUMNS] for r in rows])
+
+
+def after_sweep(settings: ReportConfig, folders: Sequence[Path], missing: Sequence[str], folder: Path) -> None:
+    """Report on the jobs of a sweep, into its folder.
+
+    Args:
+        settings: of the report, its kind among them.
+        folders: of the jobs that are done.
+        missing: a sentence for each of the others.
+        folder: of the sweep.
+
+    Raises:
+        UserError: the jobs left nothing to report on.
+    """
+    if settings.kind == DISSOCIATION:
+        show_dissociation(gather(folders, missing, settings.resamples), folder, _place(folders))
+        return
+    for sentence in missing:
+        console().print(f"[yellow]left out:[/yellow] {escape(sentence)}", soft_wrap=True)
+    show_pooled(settings, pool(settings, folders), folders, folder)
+
+
+def pool(settings: ReportConfig, folders: Sequence[Path]) -> list[Pooled]:
+    """Pool the seeds of every cell."""
+    metrics, pairs = _metrics(settings), [(a, b) for a, b in settings.ratios]
+    return pool_seeds(folders, metrics, pairs=pairs, slices=settings.slices, resamples=settings.resamples)
+
+
+def show_pooled(settings: ReportConfig, rows: Sequence[Pooled], folders: Sequence[Path], folder: Path | None) -> None:
+    """Print, and write `pooled.jsonl` and `pooled.md` where there is a folder for them."""
+    metrics, texts = _metrics(settings), []
     for cell in dict.fromkeys((r.cell, r.suite) for r in rows):
         part = [r for r in rows if (r.cell, r.suite) == cell]
         title = _title(part, folders)
         texts.append(markdown(part, metrics, pairs=_chosen(part), title=title))
         show(part, metrics, title)
-    if run.is_writer:
-        write_jsonl(run.dir / "pooled.jsonl", rows)
-        with atomic_write(run.dir / "pooled.md", text=True) as file:
-            file.write("\n".join(texts))
-    run.note(runs=[str(f) for f in folders])
-    run.table("pooled", COLUMNS, [[_plain(getattr(r, c)) for c in COLUMNS] for r in rows])
-    console().print(f"pooled.jsonl and pooled.md: {run.dir}", soft_wrap=True)
+    if folder is None:
+        return
+    write_jsonl(folder / "pooled.jsonl", rows)
+    with atomic_write(folder / "pooled.md", text=True) as file:
+        file.write("\n".join(texts))
+    console().print(f"pooled.jsonl and pooled.md: {folder}", soft_wrap=True)
+
+
+def _metrics(settings: ReportConfig) -> list[tuple[str, int]]:
+    return [(name, int(k)) for name, _, k in (m.partition("@") for m in settings.metrics)]
+
+
+def _place(folders: Sequence[Path]) -> str:
+    """Title of a dissociation: catalogs and models of the runs."""
+    records = [read_record(folder).get("choices", {}) for folder in folders]
+    catalogs, models = (list(dict.fromkeys(str(r.get(g)) for r in records)) for g in ("catalog", "model"))
+    return f"Knowledge and retrieval on {', '.join(catalogs)}, {', '.join(models)}"
 
 
 def show(rows: Sequence[Pooled], metrics: Sequence[tuple[str, int]], title: str) -> None:

@@ -1,0 +1,121 @@
+"""Run folders of made-up systems, written by the suites' own writers: what reports over runs read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from toolsavvy.catalog import Query, RetrievalSet
+from toolsavvy.catalogs.toy import load
+from toolsavvy.retrieval.ranking import Ranking
+from toolsavvy.suites.catalog_test import CatalogTest, write_predictions
+from toolsavvy.suites.table import Outcome, write_jsonl
+
+DEPTH = 10
+DATA = load(tools=24)
+TOOLS = [tool.id for tool in DATA.catalog.tools]
+KS = (1, 5, 10)
+
+
+def rrb_set() -> RetrievalSet:
+    """A request a tool: easy for the first half, of three tools for the others."""
+    queries = []
+    for i, tool in enumerate(TOOLS):
+        golds = [tool] if i < 12 else [tool, TOOLS[i - 1], TOOLS[i - 2]]
+        queries.append(Query(f"r{i}", f"request {i}", dict.fromkeys(golds, 1), tier="easy" if i < 12 else "medium"))
+    return RetrievalSet(DATA.catalog, {"rrb": tuple(queries)}, headline=("rrb",))
+
+
+def ranking(data: RetrievalSet, split: str, found: frozenset[str]) -> Ranking:
+    """Golds that are found come first, the others are not ranked at all."""
+    index = data.catalog.index
+    rows = []
+    for query in data.splits[split]:
+        golds = [index[t] for t in sorted(query.gold)]
+        hits = [g for g in golds if TOOLS[g] in found]
+        rows.append([*hits, *(i for i in range(len(TOOLS)) if i not in golds)][:DEPTH])
+    return Ranking(np.array(rows), np.broadcast_to(-np.arange(DEPTH, dtype=float), (len(rows), DEPTH)))
+
+
+def retrieval(folder: Path, systems: Mapping[str, Mapping[str, frozenset[str]]]) -> None:
+    """System -> decoding mode ("" for rivals) -> tools that it finds; on the catalog's queries and the RRB."""
+    for suite, data in ((CatalogTest(KS, resamples=50), DATA), (CatalogTest(KS, resamples=50, name="rrb"), rrb_set())):
+        ranked = {
+            s: {m: {t: ranking(data, t, found) for t in data.test_splits} for m, found in modes.items()}
+            for s, modes in systems.items()
+        }
+        outcome: Outcome = suite.run(data, ranked)
+        write_predictions(folder / "predictions", data, ranked, outcome)
+        append(folder / "results.jsonl", [vars(r) for r in outcome.results])
+        append(folder / "comparisons.jsonl", [vars(c) for c in outcome.comparisons])
+
+
+def append(path: Path, records: list[dict[str, Any]]) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(r) + "\n" for r in records)
+
+
+def knowledge(folder: Path, systems: Mapping[str, frozenset[str]]) -> None:
+    """System -> tools whose questions it answers rightly; one question of each kind a tool."""
+    for system, known in systems.items():
+        right = [float(tool in known) for tool in TOOLS]
+        share = sum(right) / len(right)
+        plain = {"system": system, "k": None, "low": max(0.0, share - 0.1), "high": min(1.0, share + 0.1), "n": 24}
+        for suite, name, metric, value in (
+            ("mcq", "likelihood", "accuracy", share), ("mcq", "letters", "accuracy", share),
+            ("mcq", "likelihood/pattern=x", "accuracy", 0.0), ("qa", "all", "accuracy", share),
+            ("qa", "all", "yes_share", 0.5), ("qa", "all", "auc", share),
+        ):  # fmt: skip
+            record = {"suite": suite, "slice": name, "metric": metric, "value": value}
+            append(folder / "results.jsonl", [record | plain])
+        mcq = [
+            {"id": f"m{i}", "tool": t, "correct_likelihood": right[i], "correct_letters": right[i]}
+            for i, t in enumerate(TOOLS)
+        ]
+        qa = [{"id": f"q{i}", "tool": t, "correct": bool(right[i])} for i, t in enumerate(TOOLS)]
+        (folder / "predictions").mkdir(exist_ok=True)
+        append(folder / "predictions" / f"mcq.{system}.jsonl", mcq)
+        append(folder / "predictions" / f"qa.{system}.jsonl", qa)
+
+
+def run_folder(folder: Path, configuration: str = "tg", seed: int = 0, status: str = "done", **choices: str) -> Path:
+    """An empty run with its records."""
+    folder.mkdir(parents=True)
+    (folder / "predictions").mkdir()
+    named = {"configuration": configuration, "catalog": "toy", "model": "toy", "encoder": "toy", "method": "toolgen"}
+    record = {"choices": named | choices, "seed": seed, "catalog_fingerprint": "f", "cell": "c", "config_hash": "h"}
+    (folder / "run.json").write_text(json.dumps(record))
+    (folder / "status.json").write_text(json.dumps({"status": status}))
+    (folder / "config.yaml").write_text("retriever: {dense: {encoder: {}}, bm25: {k1: 1.5}}\n")
+    write_jsonl(folder / "results.jsonl", [])
+    return folder
+
+
+def several(count: int, start: int = 0) -> frozenset[str]:
+    return frozenset(TOOLS[start : start + count])
+
+
+def trained(folder: Path, configuration: str = "tg", known: int = 12, found: int = 12, **more: Any) -> Path:
+    """A whole run: after stage 1 the first `known` tools are known, after stage 2 the first `found` are found."""
+    run_folder(folder, configuration, **more)
+    retrieval(
+        folder,
+        {
+            "bm25": {"": several(24)},
+            "dense": {"": several(20)},
+            "toolgen_stage1": {"constrained": several(8), "free": several(4)},
+            "toolgen_plain": {"constrained": several(found), "free": several(found // 2)},
+        },
+    )
+    answers = {
+        "prior": several(6),
+        "document": several(22),
+        "untrained": several(7),
+        "blind_longest_option": several(6),
+    }
+    knowledge(folder, answers | {"toolgen_stage1": several(known), "toolgen_plain": several(9), "bm25": several(20)})
+    return folder
