@@ -6,14 +6,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsavvy.benchmark import GOLDS
 from toolsavvy.catalog import Catalog
 from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.generators.overlap import nearest, tokens
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
-from toolsavvy.generators.toolsense.phrasing import Frames
+from toolsavvy.generators.toolsense.phrasing import Frames, plural
 from toolsavvy.generators.toolsense.requests import HOLLOW, Need, head_of, stem, with_articles
 from toolsavvy.generators.toolsense.rivals import Rivals
 
@@ -27,13 +27,17 @@ _COMMON = 400
 """Tools that hold a word which no longer tells what belongs together."""
 _PARTNERS = 10
 """Tools that a request may combine with its anchor, the nearest first."""
-_SWAP = 0.6
+_SHORT = 4
+"""Words of an object that may stand inside a phrase."""
+SWAP = 0.85
 """How often a noun is called something else."""
 _READS = frozenset(("get", "list", "search", "check", "calculate", "detect", "analyze", "compare"))
 _NEW = frozenset(("create", "add", "register", "import", "generate", "start", "allocate"))
 _END = frozenset(("delete", "stop", "cancel", "deregister", "detach", "release", "disable"))
 _PARTICLE = re.compile(r"(?!go over)(.+) (in|up|out|off|on|back|away|together|along|down|over) \{o\}$")
-_ONE_SETTINGS = re.compile(r"\ban? ((?:[\w-]+ ){0,4}settings)\b")
+_NO_ONE = re.compile(r"\ban? ((?:[\w-]+ ){0,4}(?:settings|headlines|meals|figures|conditions))\b")
+_THIN = HOLLOW | {"group", "format", "attribute", "property", "setting", "configuration", "version", "status", "state"}
+"""Nouns that no project is about."""
 _OPPOSITES = frozenset(
     (frozenset(("create", "delete")), frozenset(("attach", "detach")), frozenset(("enable", "disable")),
      frozenset(("start", "stop")), frozenset(("register", "deregister")), frozenset(("accept", "reject")),
@@ -59,19 +63,29 @@ class Draft:
 
 def clause(need: Need, phrases: Frames, rng: random.Random, pronoun: str = "") -> str:
     """What is wanted, as it follows "I need to": a verb's paraphrase and the object or the pronoun for it."""
-    phrase = rng.choice(phrases.verbs[need.action])
+    options = phrases.verbs[need.action]
+    if len(need.thing.split()) > _SHORT and not pronoun:  # nobody waits that long for the end of a phrase
+        options = tuple(option for option in options if option.endswith("{o}")) or options
+    phrase = rng.choice(options)
     if pronoun and (verb := _PARTICLE.match(phrase)):  # "hand it in", but "go over it"
         return f"{verb[1]} {pronoun} {verb[2]}"
-    return phrase.format(o=pronoun or swapped(need.thing, phrases, rng))
+    return phrase.format(o=pronoun or need.thing)
 
 
 def swapped(thing: str, phrases: Frames, rng: random.Random) -> str:
-    """An object with some of its nouns called something else, the longest terms first."""
-    for term in sorted(phrases.nouns, key=lambda term: (-len(term), term)):
-        pattern = rf"\b{re.escape(term)}\b"
-        if re.search(pattern, thing, re.IGNORECASE) and rng.random() < _SWAP:
-            thing = re.sub(pattern, phrases.nouns[term], thing, flags=re.IGNORECASE)
-    return with_articles(_ONE_SETTINGS.sub(r"the \1", thing))
+    """An object with most of its nouns called something else; proper names and neighbours of a synonym stay."""
+    parts: list[str] = []
+    end = changed = 0  # where the text before is done, and where the last synonym stood
+    for match in phrases.terms.finditer(thing):
+        word = match[0]
+        is_name = word[0].isupper() and not word.isupper() and " " not in word and match.start() > 0
+        is_beside = parts and changed + 1 == match.start()
+        if is_name or is_beside or rng.random() >= SWAP:
+            continue
+        parts += [thing[end : match.start()], phrases.nouns[word.lower()]]
+        end = changed = match.end()
+    said = "".join((*parts, thing[end:]))
+    return with_articles(_NO_ONE.sub(r"the \1", said)) if parts else thing
 
 
 class Composer:
@@ -169,7 +183,7 @@ class Composer:
             needs.sort(key=lambda need: need.source != "example")
         for need in needs:
             for _ in range(_TRIES):
-                text = rng.choice(self.phrases.easy).format(do=clause(need, self.phrases, rng))
+                text = rng.choice(self.phrases.easy).format(do=self._clause(anchor, need, rng))
                 yield Draft(text, (anchor,), f"single/{need.source}")
 
     def _medium(self, anchor: int, rng: random.Random) -> Iterator[Draft]:
@@ -187,7 +201,7 @@ class Composer:
             others = self.rivals.of(anchor, need)
             if low <= 1 + len(others) <= (high or 0) and all(self.rivals.meets(other, need) for other in others):
                 for _ in range(_TRIES):
-                    text = rng.choice(self.phrases.easy).format(do=clause(need, self.phrases, rng))
+                    text = rng.choice(self.phrases.easy).format(do=self._clause(anchor, need, rng))
                     yield Draft(text, (anchor, *sorted(others)), "ambiguous")
 
     def _combined(self, anchor: int, rng: random.Random) -> Iterator[Draft]:
@@ -198,7 +212,7 @@ class Composer:
                 if chosen is None:
                     break
                 rng.shuffle(chosen)
-                texts = self._clauses([need for _, need in chosen], rng)
+                texts = self._clauses(chosen, rng)
                 frame = rng.choice(self.phrases.pair if size == 2 else self.phrases.triple)
                 text = frame.format(**dict(zip("abc", texts, strict=False)))
                 yield Draft(text, _golds(anchor, chosen), "pair" if size == 2 else "triple")
@@ -212,7 +226,7 @@ class Composer:
                     break
                 chosen.sort(key=lambda pair: pair[1].action not in _READS)  # first one looks, then one acts
                 needs = [need for _, need in chosen]
-                texts, half = self._clauses(needs, rng), (size + 1) // 2
+                texts, half = self._clauses(chosen, rng), (size + 1) // 2
                 goal = rng.choice(self.phrases.goals[_kind(needs)]).format(theme=self._theme(needs, rng))
                 steps = rng.choice(self.phrases.steps).format(a=_joined(texts[:half]), b=_joined(texts[half:]))
                 yield Draft(f"{goal} {steps}", _golds(anchor, chosen), f"project/{_kind(needs)}")
@@ -238,7 +252,7 @@ class Composer:
         scores.pop(anchor, None)
         if self.service is not None:
             own = self.service[anchor]
-            scores = {tool: score + (self.service[tool] == own) for tool, score in scores.items()}
+            scores = {tool: score + 3.0 * (self.service[tool] == own) for tool, score in scores.items()}
         scores |= {tool: 10.0 + scores.get(tool, 0) for tool in self.together.get(anchor, ())}
         order = sorted(scores, key=lambda tool: (-scores[tool], self.catalog.tools[tool].id))
         order = order[:200]
@@ -252,26 +266,34 @@ class Composer:
                 break
         return found
 
-    def _clauses(self, needs: Sequence[Need], rng: random.Random) -> list[str]:
+    def _clause(self, tool: int, need: Need, rng: random.Random, pronoun: str = "") -> str:
+        """What is wanted, its nouns called something else unless that would be another tool's."""
+        said = replace(need, thing=swapped(need.thing, self.phrases, rng))
+        if self.rivals.of(tool, said) - self.rivals.of(tool, need):
+            said = need
+        return clause(said, self.phrases, rng, pronoun)
+
+    def _clauses(self, chosen: Sequence[tuple[int, Need]], rng: random.Random) -> list[str]:
         """A clause for each need; the object of the one before is "it" or "them"."""
         texts: list[str] = []
-        for i, need in enumerate(needs):
-            is_same = i > 0 and need.stems == needs[i - 1].stems
-            pronoun = ("them" if needs[i - 1].is_plural else "it") if is_same else ""
-            texts.append(clause(need, self.phrases, rng, pronoun))
+        before: Need | None = None
+        for tool, need in chosen:
+            is_same = before is not None and need.stems == before.stems and need.is_plural == before.is_plural
+            texts.append(self._clause(tool, need, rng, ("them" if need.is_plural else "it") if is_same else ""))
+            before = need
         return texts
 
     def _theme(self, needs: Sequence[Need], rng: random.Random) -> str:
         """A noun that at least half of the needs share, else something general."""
         counts = Counter(word for need in needs for word in sorted(need.stems))
         heads = {stem(head_of(need.thing).lower()): need for need in needs if head_of(need.thing)}
-        shared = [w for w in counts if 2 * counts[w] >= len(needs) and w in heads and w not in HOLLOW and w.isalpha()]
+        shared = [w for w in counts if 2 * counts[w] >= len(needs) and w in heads and w not in _THIN and w.isalpha()]
         if not shared:
             return rng.choice(self.phrases.themes)
         noun = max(shared, key=lambda w: (counts[w], w))
         said = next(head_of(need.thing) for need in needs if stem(head_of(need.thing).lower()) == noun)
         is_one = re.search(rf"\b(?:a|an|the)\s+(?:\S+\s+)*{re.escape(said)}\b", heads[noun].thing) is not None
-        return f"our {_plural(said) if is_one and not heads[noun].is_plural else said}"
+        return f"our {plural(said) if is_one and not heads[noun].is_plural else said}"
 
 
 def _golds(anchor: int, chosen: Sequence[tuple[int, Need]]) -> tuple[int, ...]:
@@ -299,12 +321,3 @@ def _kind(needs: Sequence[Need]) -> str:
 def _joined(texts: Sequence[str]) -> str:
     """a, b and c."""
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
-
-
-def _plural(noun: str) -> str:
-    """An English plural by its ending."""
-    if noun.endswith(("s", "x", "ch", "sh")):
-        return noun if noun.endswith("s") and not noun.endswith("ss") else f"{noun}es"
-    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
-        return f"{noun[:-1]}ies"
-    return f"{noun}s"

@@ -23,7 +23,7 @@ _VERBS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("spin up {o}", "stand up {o}"),
     ),
     "generate": ("generate produce compose draft write design", ("come up with {o}",), ("churn out {o}",)),
-    "add": ("add append insert include", ("bring in {o}", "work in {o}"), ("throw in {o}", "slot in {o}")),
+    "add": ("add append insert include", ("bring in {o}", "put in {o}"), ("throw in {o}", "slot in {o}")),
     "delete": (
         "delete remove purge erase drop clear discard",
         ("get rid of {o}", "do away with {o}"),
@@ -46,7 +46,7 @@ _VERBS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
         ("make changes to {o}", "have {o} changed"),
         ("tweak {o}", "revise {o}"),
     ),
-    "put": ("put set specify configure", ("put {o} the way we want", "dial in {o}"), ("lay down {o}",)),
+    "put": ("put set specify configure", ("put {o} the way we want", "decide on {o}"), ("lay down {o}",)),
     "replace": ("replace swap overwrite", ("put something else in place of {o}",), ("switch out {o}",)),
     "start": (
         "start begin initiate run launch execute",
@@ -125,7 +125,7 @@ _VERBS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
     "play": ("play", ("have some fun with {o}",), ("enjoy {o}",)),
     "archive": ("archive", ("put {o} into the vault",), ("stow away {o}",)),
     "promote": ("promote advertise", ("make more of {o}",), ("push up {o}",)),
-    "place": ("place", ("put in {o}",), ("get {o} placed",)),
+    "place": ("place", ("go ahead with {o}",), ("get {o} placed",)),
     "tag": ("tag label annotate", ("put labels on {o}",), ("stick markers on {o}",)),
     "untag": ("untag", ("peel the labels off {o}",), ("strip the markers from {o}",)),
     "use": ("", ("make use of {o}",), ("put {o} to work",)),
@@ -133,61 +133,139 @@ _VERBS: Mapping[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
 }
 """Action -> verbs of names and descriptions; what the benchmark says; what training says."""
 
-_NOUNS: Mapping[str, tuple[str, str]] = {
+_NOUNS: dict[str, tuple[str, str]] = {
     "configuration": ("settings", "setup"),
-    "configurations": ("settings", "setups"),
     "attribute": ("property", "trait"),
-    "attributes": ("properties", "traits"),
-    "tags": ("labels", "markers"),
+    "tag": ("label", "marker"),
     "permission": ("access right", "clearance"),
-    "permissions": ("access rights", "clearances"),
     "status": ("current state", "standing"),
-    "metrics": ("measurements", "readings"),
+    "metric": ("measurement", "meter reading"),
     "metadata": ("background data", "descriptive data"),
     "ami": ("machine image", "server image"),
+    "instance": ("machine", "compute box"),
+    "ec2 instance": ("virtual machine", "virtual server"),
+    "instance type": ("machine size", "machine model"),
     "vpc": ("private network", "virtual network"),
-    "vpcs": ("private networks", "virtual networks"),
     "subnet": ("network segment", "address block"),
-    "subnets": ("network segments", "address blocks"),
     "network acl": ("subnet firewall", "subnet packet filter"),
     "security group": ("instance firewall", "instance packet filter"),
-    "security groups": ("instance firewalls", "instance packet filters"),
     "load balancer": ("traffic balancer", "traffic spreader"),
-    "load balancers": ("traffic balancers", "traffic spreaders"),
     "ebs volume": ("block disk", "attached disk"),
-    "ebs volumes": ("block disks", "attached disks"),
+    "volume": ("disk", "disk drive"),
     "hosted zone": ("dns zone", "zone of domain records"),
+    "health check": ("liveness probe", "heartbeat probe"),
     "launch template": ("server blueprint", "server recipe"),
+    "launch configuration": ("startup settings", "boot settings"),
+    "template": ("blueprint", "boilerplate"),
     "auto scaling group": ("self-sizing server fleet", "self-adjusting server pool"),
+    "target group": ("backend pool", "backend set"),
     "route table": ("routing plan", "routing map"),
+    "customer gateway": ("on-premises router", "on-site router"),
+    "gateway": ("router", "traffic gate"),
+    "network interface": ("network card", "network adapter"),
+    "virtual interface": ("logical port", "logical circuit"),
+    "elastic ip address": ("fixed public IP", "static public IP"),
+    "peering connection": ("peer link", "peer line"),
+    "connection": ("hookup", "line in"),
+    "listener": ("port watcher", "port handler"),
+    "accelerator": ("traffic booster", "speed-up layer"),
+    "endpoint": ("connection point", "entry address"),
+    "reservation": ("booking", "advance hold"),
+    "snapshot": ("point-in-time copy", "frozen copy"),
+    "screenshot": ("screen capture", "screen grab"),
+    "bucket": ("storage container", "storage bin"),
+    "policy": ("rulebook", "set of ground rules"),
+    "version": ("release", "edition"),
+    "association": ("pairing", "tie-up"),
+    "device": ("appliance", "gadget"),
+    "application": ("program", "software product"),
     "api key": ("access token", "caller key"),
     "repository": ("repo", "code store"),
-    "images": ("pictures", "visuals"),
-    "movie": ("film", "motion picture"),
-    "movies": ("films", "motion pictures"),
-    "photos": ("pictures", "snapshots of life"),
-    "prices": ("costs", "price tags"),
-    "company": ("business", "firm"),
-    "companies": ("businesses", "firms"),
+    "certificate": ("cert", "digital seal"),
+    "server": ("host machine", "backend computer"),
+    "notification": ("alert", "heads-up"),
+    "deployment": ("rollout", "shipment to production"),
+    "report": ("write-up", "printout"),
+    "dataset": ("data collection", "body of data"),
+    "document": ("paper", "piece of paperwork"),
+    "recommendation": ("suggestion", "piece of advice"),
+    "pipeline": ("processing chain", "conveyor line"),
+    "database": ("data store", "db system"),
+    "log": ("activity trail", "activity journal"),
+    "provider": ("vendor", "supplier"),
+    "bot": ("chat assistant", "chat robot"),
+    "queue": ("waiting line", "backlog line"),
+    "member": ("participant", "belonging party"),
+    "credential": ("login", "sign-in secret"),
+    "summary": ("overview", "digest"),
+    "package": ("bundle", "software parcel"),
+    "schema": ("data layout", "field structure"),
+    "storage": ("disk space", "room for data"),
+    "record": ("entry", "data row"),
     "location": ("place", "locale"),
+    "finding": ("discovered problem", "reported issue"),
+    "limit": ("ceiling", "upper bound"),
+    "quota": ("ceiling", "upper bound"),
+    "backup": ("safety copy", "spare copy"),
+    "usage": ("consumption", "use figures"),
+    "schedule": ("timetable", "time plan"),
+    "campaign": ("outreach effort", "marketing push"),
+    "license": ("usage permit", "software permit"),
+    "picture": ("photo", "visual"),
+    "photo": ("picture", "visual"),
+    "movie": ("film", "motion picture"),
+    "price": ("cost", "price tag"),
+    "company": ("business", "firm"),
     "restaurant": ("place to eat", "diner"),
-    "restaurants": ("places to eat", "diners"),
     "hotel": ("place to stay", "lodging"),
-    "hotels": ("places to stay", "lodgings"),
     "song": ("track", "tune"),
-    "songs": ("tracks", "tunes"),
     "article": ("write-up", "news piece"),
-    "articles": ("write-ups", "news pieces"),
     "email": ("e-mail", "mail message"),
     "website": ("site", "web presence"),
-    "employee": ("staff member", "worker"),
-    "employees": ("staff members", "workers"),
+    "employee": ("staff member", "worker bee"),
     "customer": ("client", "shopper"),
-    "customers": ("clients", "shoppers"),
     "recipe": ("dish", "cooking guide"),
-    "recipes": ("dishes", "cooking guides"),
+    "video": ("clip", "footage"),
+    "product": ("item for sale", "piece of merchandise"),
+    "stock": ("equity", "company share"),
+    "country": ("nation", "land of origin"),
+    "currency": ("money", "legal tender"),
+    "weather": ("outdoor conditions", "sky conditions"),
+    "city": ("town", "municipality"),
+    "player": ("athlete", "competitor"),
+    "cryptocurrency": ("crypto coin", "digital coin"),
+    "vehicle": ("automobile", "set of wheels"),
+    "airport": ("airfield", "flight hub"),
+    "forecast": ("outlook", "look ahead"),
+    "team": ("squad", "sports side"),
+    "statistic": ("figure", "stat"),
+    "joke": ("gag", "funny line"),
+    "food": ("things to eat", "meals"),
+    "keyword": ("search term", "search word"),
+    "username": ("account handle", "nickname"),
+    "comment": ("remark", "written reply"),
+    "news": ("headlines", "current affairs"),
+    "patient": ("person under care", "sick person"),
+    "energy": ("power", "electricity"),
+    "animal": ("creature", "critter"),
+    "law": ("legislation", "statute"),
+    "score": ("tally", "points total"),
+    "student": ("pupil", "learner"),
+    "medication": ("medicine", "prescribed drug"),
+    "disease": ("illness", "sickness"),
+    "flight": ("plane trip", "air journey"),
 }
-"""Term -> what the benchmark calls it; what training calls it."""
+"""Term -> what the benchmark calls it; what training calls it. Plurals follow from `plural`."""
+_MASS = frozenset(
+    (
+        "settings", "setup", "metadata", "background data", "descriptive data", "status", "disk space", "room for data",
+        "storage", "headroom", "spare room", "capacity", "consumption", "use figures", "usage", "money", "legal tender",
+        "weather", "outdoor conditions", "sky conditions", "things to eat", "meals", "food", "headlines",
+        "current affairs", "news", "power", "electricity", "energy", "legislation", "footage", "startup settings",
+        "boot settings",
+    )
+)  # fmt: skip
+"""Nouns without a plural of their own."""
 
 _EASY: Mapping[Half, tuple[str, ...]] = {
     "benchmark": (
@@ -283,6 +361,12 @@ class Frames:
         """Finds any of the phrases in `plain` text."""
         return re.compile("|".join(f"(?:{_finder(phrase)})" for phrase in self.phrases))
 
+    @cached_property
+    def terms(self) -> re.Pattern[str]:
+        """Finds any noun that has another name, the longest first."""
+        longest_first = sorted(self.nouns, key=lambda term: (-len(term), term))
+        return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE)
+
     def occurs(self, text: str) -> bool:
         """Whether a text holds any phrase of this half, whatever fills the slots."""
         return self.pattern.search(plain(text)) is not None
@@ -305,6 +389,22 @@ def action_of(verb: str) -> str | None:
 def is_base_form(verb: str) -> bool:
     """Whether a word is a verb of the table as it stands, without an ending."""
     return verb.lower() in _LEMMAS
+
+
+def plural(noun: str) -> str:
+    """An English plural by its ending; of "place to stay", the place's."""
+    head, link, tail = noun.partition(next((word for word in (" to ", " of ", " in", " under ") if word in noun), "\0"))
+    if link:
+        return f"{plural(head)}{link}{tail}"
+    if noun in _MASS:
+        return noun
+    if noun.endswith(("ss", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("s"):
+        return noun
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
 
 
 def plain(text: str) -> str:
@@ -338,10 +438,13 @@ def _forms(word: str) -> list[str]:
 
 
 _LEMMAS = {lemma: action for action, (lemmas, _, _) in _VERBS.items() for lemma in lemmas.split()}
+_ALL_NOUNS = _NOUNS | {
+    plural(term): (plural(ours), plural(theirs)) for term, (ours, theirs) in _NOUNS.items() if term not in _MASS
+}
 _BENCHMARK = Frames(
     "benchmark",
     {action: ours for action, (_, ours, _) in _VERBS.items()},
-    {term: ours for term, (ours, _) in _NOUNS.items()},
+    {term: ours for term, (ours, _) in _ALL_NOUNS.items()},
     _EASY["benchmark"],
     _PAIR,
     _TRIPLE,
@@ -352,6 +455,6 @@ _BENCHMARK = Frames(
 _TRAINING = Frames(
     "training",
     {action: theirs for action, (_, _, theirs) in _VERBS.items()},
-    {term: theirs for term, (_, theirs) in _NOUNS.items()},
+    {term: theirs for term, (_, theirs) in _ALL_NOUNS.items()},
     _EASY["training"],
 )

@@ -41,7 +41,7 @@ _FAR = re.compile(
     r"before|until|without|unless|right away|or all|or an? list|along with|together with|"
     r"though|whether|however|and then|and optionally|"
     r"to help|to (?:see|view|use|allow|enable|prevent|include)|that (?:you|is|are|was|were|can|match|matches|has|have|"
-    r"contains?|meets?)|(?:and|or) \w+s (?:the|a|an|it|them))\b).*$",
+    r"contains?|meets?)|(?:and|or) \w+s (?:the|a|an|it|its|their|them)|(?:that )?you)\b).*$",
     re.IGNORECASE | re.DOTALL,
 )
 _NEAR = re.compile(
@@ -76,6 +76,7 @@ _SPEAKER = (
 _ARTICLE = re.compile(r"\b(an?)\s+(\w+)", re.IGNORECASE)
 _CODE = re.compile(r"[{}<>=_|\\/#$@~^]|\w\(|https?:|\.\w|&&|[^\x00-\x7f]|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*")
 _FOREIGN = re.compile(r"\b(?:de|la|el|los|las|por|para|uma?|os|das?|dos|di|il|der|die|und|les|des|le|du|et)\b")
+_IDENTIFIER = re.compile(r"\w-\w+-\w|\d{2}|\w\d+\w")
 _WHETHER = re.compile(r"^(?:whether|if|that)\s+", re.IGNORECASE)
 _SPOKEN_ACRONYMS = frozenset(
     ("NAT", "LAG", "LAN", "SAN", "NAS", "RAM", "ROM", "MAC", "SIM", "REST", "FAQ", "RAID", "MIDI")
@@ -248,6 +249,8 @@ def need_of_sentence(sentence: str, source: Source = "description") -> Iterator[
     if action == "search":
         rest = re.sub(r"^(?:(?:for|through|across|in|among|me)\s+)+", "", rest)
     for thing in things(_one_clause(rest)):
+        if source == "example" and _IDENTIFIER.search(thing):
+            continue
         yield Need(*_settled(action, thing, rest), source)
 
 
@@ -373,7 +376,7 @@ def _named(tool: Tool) -> Iterator[Need]:
     spelled = {word.lower(): word for word in _TERM.findall(tool.description[:600]) if not word[1:].islower()}
     thing = spoken(" ".join(spelled.get(word, word) for word in rest.split()))
     thing = re.sub(r"^(?:an?|the)\s+", "", thing)
-    if not thing or len(thing.split()) > MOST_WORDS:
+    if not thing or len(thing.split()) > MOST_WORDS or re.search(r"\b[b-z]\b", thing):
         return
     is_several = Need(action, thing).is_plural
     if not is_several:

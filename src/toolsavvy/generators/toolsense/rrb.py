@@ -10,14 +10,14 @@ import logging
 import random
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsavvy.benchmark import TIERS, RetrievalItem
 from toolsavvy.catalog import Catalog, Query, RetrievalSet
 from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.errors import UserError
 from toolsavvy.generators.overlap import best_matches, tokens
-from toolsavvy.generators.toolsense.composing import NEAR_DUPLICATE, Composer, Draft, clause
+from toolsavvy.generators.toolsense.composing import NEAR_DUPLICATE, Composer, Draft, clause, swapped
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, neighbourhood
 from toolsavvy.generators.toolsense.phrasing import frames
 from toolsavvy.generators.toolsense.requests import Need, fallback_need, need_of_sentence, needs_of, sentences
@@ -297,7 +297,7 @@ def _wordings(
     texts: dict[str, None] = {}
     for _ in range(4 * most if needs else 0):
         need = rng.choice(needs)
-        do = clause(need, phrases, rng)
+        do = clause(replace(need, thing=swapped(need.thing, phrases, rng)), phrases, rng)
         if owner and common[need.action, need.stems] > 1:
             do += f" for {owner}"
         text = rng.choice(phrases.easy).format(do=do)
