@@ -21,7 +21,7 @@ COLUMNS = (
     ("internalization", 1),
     ("internalization", 5),
 )
-PAIR_COLUMNS = (("recall", 10), ("ndcg", 10), ("completeness", 5), ("completeness", 10))
+PAIR_COLUMNS = (("recall", 10), ("ndcg", 10), ("completeness", 5), ("completeness", 10), ("accuracy", None))
 NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": "IS", "mrr": "MRR", "precision": "P"}
 
 
@@ -35,15 +35,21 @@ def console() -> Console:
 
 
 def result_table(
-    results: Sequence[Any], slices: Sequence[str], *, columns: Sequence[tuple[str, int]] = COLUMNS, title: str = ""
+    results: Sequence[Any],
+    slices: Sequence[str],
+    *,
+    columns: Sequence[tuple[str, int | None]] = COLUMNS,
+    title: str = "",
+    unit: str = "queries",
 ) -> Table:
     """One section a slice, one row a system; values in percent with their 95 % interval.
 
     Args:
         results: records with the fields of `suites.Result`.
         slices: which slices, in order.
-        columns: (metric, k) pairs; those that no record has are left out.
+        columns: (metric, k) pairs, k is None for metrics without; those that no record has are left out.
         title: above the table.
+        unit: what a slice holds.
     """
     cells = {(r.slice, r.system, r.metric, r.k): r for r in results}
     present = {(r.metric, r.k) for r in results}
@@ -51,18 +57,24 @@ def result_table(
     table = Table(title=escape(title) or None, title_justify="left", box=None, pad_edge=False, padding=(0, 1))
     table.add_column("system", no_wrap=True)
     for metric, k in shown:
-        table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
+        table.add_column(_head(metric, k), justify="right", no_wrap=True)
     for name in slices:
         systems = list(dict.fromkeys(r.system for r in results if r.slice == name and r.metric != "internalization"))
         if not systems:
             continue
         count = next(r.n for r in results if r.slice == name)
-        table.add_row(f"[bold]{escape(name)}[/bold] ({count} queries)", end_section=False)
+        table.add_row(f"[bold]{escape(name)}[/bold] ({count} {unit})", end_section=False)
         best = {c: _best(cells, name, systems, c) for c in shown}
         for system in systems:
             row = [_cell(cells.get((name, _owner(system, c[0]), *c)), best[c]) for c in shown]
             table.add_row(f"  {escape(system)}", *row, end_section=system == systems[-1])
     return table
+
+
+def _head(metric: str, k: int | None) -> str:
+    """'R@5', or the name alone where there is no cut-off."""
+    name = NAMES.get(metric, metric.replace("_", " "))
+    return name if k is None else f"{name}@{k}"
 
 
 def _owner(system: str, metric: str) -> str:
@@ -72,7 +84,9 @@ def _owner(system: str, metric: str) -> str:
     return system.removesuffix("-free") if system.endswith("-free") else ""
 
 
-def _best(cells: dict[Any, Any], name: str, systems: Sequence[str], column: tuple[str, int]) -> float:
+def _best(cells: dict[Any, Any], name: str, systems: Sequence[str], column: tuple[str, int | None]) -> float:
+    if column[0] == "yes_share":  # as much as is true would be best, not most
+        return float("inf")
     records = [cells.get((name, _owner(s, column[0]), *column)) for s in systems]
     values = [r.value for r in records if r is not None and r.value is not None]
     return max(values, default=float("inf"))
@@ -91,13 +105,16 @@ def _cell(record: Any, best: float) -> str:
     return f"{value} [dim]{100 * record.low:.0f}–{100 * record.high:.0f}[/dim]"  # noqa: RUF001 - a range
 
 
-def pair_table(comparisons: Sequence[Any], pairs: Sequence[tuple[str, str]], slices: Sequence[str]) -> Table:
+def pair_table(
+    comparisons: Sequence[Any], pairs: Sequence[tuple[str, str]], slices: Sequence[str], *, unit: str = "queries"
+) -> Table:
     """Differences in points with 95 % intervals of chosen pairs of systems, one section a slice.
 
     Args:
         comparisons: records with the fields of `suites.Comparison`.
         pairs: (system, rival).
         slices: which slices, in order; those without comparisons are left out.
+        unit: what a slice holds.
     """
     cells = {(c.slice, c.system, c.rival, c.metric, c.k): c for c in comparisons}
     present = {(c.metric, c.k) for c in comparisons if (c.system, c.rival) in pairs}
@@ -105,12 +122,12 @@ def pair_table(comparisons: Sequence[Any], pairs: Sequence[tuple[str, str]], sli
     table = Table(title="chosen pairs", title_justify="left", box=None, pad_edge=False, padding=(0, 1))
     table.add_column("difference in points", no_wrap=True)
     for metric, k in shown:
-        table.add_column(f"{NAMES.get(metric, metric)}@{k}", justify="right", no_wrap=True)
+        table.add_column(_head(metric, k), justify="right", no_wrap=True)
     for name in (s for s in slices if any(c.slice == s for c in comparisons)):
         count = next(c.n for c in comparisons if c.slice == name)
-        table.add_row(f"[bold]{escape(name)}[/bold] ({count} queries)")
+        table.add_row(f"[bold]{escape(name)}[/bold] ({count} {unit})")
         for a, b in pairs:
-            table.add_row(escape(f"  {a} - {b}"), *(_difference(cells.get((name, a, b, *column))) for column in shown))
+            table.add_row(escape(f"  {a} - {b}"), *(_difference(cells.get((name, a, b, m, k))) for m, k in shown))
     return table
 
 

@@ -125,6 +125,8 @@ class EvaluateConfig(MethodConfig):
     """Tools ranked per query, the same for every system."""
     instructions: list[str] = field(default_factory=list)
     """How queries are asked: without, with or both; [] is as each system's own use_instruction says."""
+    probe_model: bool = True
+    """Where suites ask questions (mcq, qa): also ask the run's model, as it is, without, by name and by document."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""

@@ -32,6 +32,8 @@ MINIMUM_DISK = 500_000_000
 """Bytes that must be free below outputs/."""
 SEVERAL = ("retriever", "suite")
 """Groups of which several options can be chosen, each under its own name."""
+PROBES = ("toolsavvy.suites.mcq.Mcq", "toolsavvy.suites.qa.Qa")
+"""Suites that ask questions about tools instead of ranking."""
 _HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
 
 
@@ -56,6 +58,10 @@ def preflight(job: Job) -> schema.Config:
     for where, node in nodes.items():
         check_paths(node, where)
     _check_runs(config)
+    if "suite" in used:
+        for name, node in config.suite.items():
+            check_paths({"path": node.get("path")}, f"suite.{name}")
+        used |= frozenset({"model"} if _asks_model(config) else ())
     if "model" in used:
         check_model(config.model)
     if "generator" in used:
@@ -115,6 +121,12 @@ def _check_expand(config: schema.Config, job: Job) -> None:
         where = origin("catalog.expand", job)
         where = error.where if where.startswith("key ") else where
         raise UserError(error.what, where=where, expected=error.expected, fix=error.fix) from error
+
+
+def _asks_model(config: schema.Config) -> bool:
+    """Whether an evaluation puts questions to the model."""
+    asking = {str(node["_target_"]) for node in config.suite.values()} & {*PROBES}
+    return isinstance(config.method, EvaluateConfig) and config.method.probe_model and bool(asking)
 
 
 def _writers(config: schema.Config) -> frozenset[str]:

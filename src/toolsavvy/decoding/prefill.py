@@ -54,13 +54,15 @@ class Decoder:
         self.positions = done + lengths[:, None]  # of the next token
         self.logits = self._forward(inputs, self.mask, done + (rest_mask.cumsum(1) - 1).clamp_(min=0))[:, -1]
 
-    def _forward(self, tokens: Tensor, mask: Tensor, positions: Tensor, keep: int = 1) -> Tensor:
-        """Float32 logits [row, keep, vocab] of the last `keep` tokens; the cache takes the tokens in."""
+    def _forward(self, tokens: Tensor, mask: Tensor, positions: Tensor, keep: int | Tensor = 1) -> Tensor:
+        """Float32 logits [row, keep, vocab] of the last `keep` tokens, or of these columns; the cache takes all in."""
         options = {"position_ids": positions, "logits_to_keep": keep, self._cache_name: self.cache}
         options = {name: value for name, value in options.items() if name in self._accepted}
         out = self.model(input_ids=tokens, attention_mask=mask, use_cache=True, return_dict=True, **options)
         self.cache = out["cache" if "cache" in out else "past_key_values"]
-        return out.logits[:, -keep:].float()
+        if isinstance(keep, int):
+            return out.logits[:, -keep:].float()
+        return (out.logits if "logits_to_keep" in self._accepted else out.logits[:, keep]).float()
 
     def advance(self, tokens: Tensor, sources: Tensor) -> Tensor:
         """Feed each prompt's k chosen tokens.
@@ -74,14 +76,39 @@ class Decoder:
         """
         n, k = tokens.shape
         if len(self.mask) == n != n * k:  # first step: one row per prompt so far
-            self.cache.batch_repeat_interleave(k)
-            self.mask, self.positions = (t.repeat_interleave(k, 0) for t in (self.mask, self.positions))
+            self.repeat(k)
         elif k > 1:
             self.cache.reorder_cache((torch.arange(n, device=self.device)[:, None] * k + sources).flatten())
         self.mask = torch.cat([self.mask, self.mask.new_ones(n * k, 1)], dim=1)
         logits = self._forward(tokens.reshape(-1, 1), self.mask, self.positions)[:, -1]
         self.positions = self.positions + 1
         return logits
+
+    def extend(self, endings: Sequence[Sequence[int]], *, ends_only: bool = False) -> Tensor:
+        """Feed every row several tokens at once; afterwards the decoder is used up.
+
+        Args:
+            endings: ids for each row, of any lengths; padded on the right, where nothing that counts can see.
+            ends_only: give the logits after each row's last token alone.
+
+        Returns:
+            Logits [row, longest, vocab] after each token, those past a row's own end mean nothing; or [row, vocab].
+        """
+        longest = max(map(len, endings))
+        lengths = torch.tensor([len(e) for e in endings], device=self.device)
+        tokens = torch.tensor([[*e, *[0] * (longest - len(e))] for e in endings], device=self.device)
+        steps = torch.arange(longest, device=self.device)
+        self.mask = torch.cat([self.mask, (steps < lengths[:, None]).long()], dim=1)
+        if not ends_only:
+            return self._forward(tokens, self.mask, self.positions + steps, keep=longest)
+        ends, column = lengths.unique(return_inverse=True)
+        kept = self._forward(tokens, self.mask, self.positions + steps, keep=ends - 1)
+        return kept[torch.arange(len(endings), device=self.device), column]
+
+    def repeat(self, k: int) -> None:
+        """Stand every prompt k times, next to one another."""
+        self.cache.batch_repeat_interleave(k)
+        self.mask, self.positions = (t.repeat_interleave(k, 0) for t in (self.mask, self.positions))
 
     def siblings(self, tokens: Tensor, sources: Tensor) -> Tensor:
         """As the first `advance`, without copying the cache: the k tokens share it and do not see one another.

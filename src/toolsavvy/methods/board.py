@@ -15,11 +15,13 @@ import numpy as np
 from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.errors import UserError, did_you_mean
+from toolsavvy.methods.probing import Probing
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import Ranking, Reporting, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
 from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, CatalogTest, rank, tested, write_predictions
+from toolsavvy.suites.rrb import view_of
 from toolsavvy.suites.table import Outcome, write_jsonl
 from toolsavvy.tracking import Run
 
@@ -41,6 +43,7 @@ class Board:
         fused: systems that will be fused: they rank the validation queries too, on which the weights are chosen.
         instructions: `without` and `with`: how queries are asked; systems asked with them are called `<name>-inst`.
             None given: as each system's own `use_instruction` says.
+        probing: questions about tools that every system is asked too.
 
     Raises:
         UserError: there are suites, and no test query for them: better said before training than after it.
@@ -54,11 +57,12 @@ class Board:
         depth: int,
         fused: Collection[str] = (),
         instructions: Sequence[str] = (),
+        probing: Probing | None = None,
     ) -> None:
         self.data, self.suites, self.run, self.fused = data, tuple(suites), run, frozenset(fused)
-        self.views = _views(data, instructions)
-        if self.suites:
-            tested(data)
+        self.views, self.probing = _views(data, instructions), probing
+        for suite in self.suites:
+            tested(view_of(suite, self.suites, data))
         wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
         self.depth = min(wanted, len(data.catalog))
         self.systems: dict[str, dict[str, dict[str, Ranking]]] = {}
@@ -84,6 +88,10 @@ class Board:
                         retriever = retriever.fit(first.catalog, first.train)
                     self._add(name + suffix, retriever, view)
                 fitted = True
+        if self.probing:
+            if self.probing.wants(name) and not fitted:
+                retriever = retriever.fit(first.catalog, first.train)
+            self.probing.ask_retriever(name, retriever)
 
     def _add(self, name: str, retriever: Retriever, view: RetrievalSet) -> None:
         """Rank every test split as one view of the queries shows it."""
@@ -98,7 +106,9 @@ class Board:
         self._tell(name, facts)
 
     def add_generator(self, name: str, retriever: ToolGen) -> None:
-        """Rank with a generative retriever, constrained and free."""
+        """Rank with a generative retriever, constrained and free, and ask its model what it knows of tools."""
+        if self.probing:
+            self.probing.ask(name, retriever.tools, precision=retriever.precision)
         if self.has(name):
             return
         with self.run.stage(f"rank {name}"):
@@ -156,12 +166,14 @@ class Board:
         """Run the suites, write results, comparisons, predictions and TREC files."""
         outcomes = []
         for suite in self.suites:
+            view = view_of(suite, self.suites, self.data)
             with self.run.stage(f"score {suite.name}"):
-                outcome = suite.run(self.data, self.systems)
+                outcome = suite.run(view, self.systems)
                 self.run.record(outcome.results)
                 if self.run.config.predictions and self.run.is_writer:
-                    write_predictions(self.run.predictions, self.data, self.systems, outcome)
+                    write_predictions(self.run.predictions, view, self.systems, outcome)
             outcomes.append(outcome)
+        outcomes += self.probing.score() if self.probing else []
         if self.run.is_writer:
             write_jsonl(self.run.dir / "comparisons.jsonl", [c for o in outcomes for c in o.comparisons])
         return outcomes

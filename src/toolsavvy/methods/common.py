@@ -15,15 +15,17 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import Catalog, RetrievalSet
 from toolsavvy.catalogs.audit import render_audit
 from toolsavvy.config.compose import build
+from toolsavvy.config.preflight import PROBES
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
+from toolsavvy.methods.benchmarks import with_benchmarks
 from toolsavvy.methods.beside import published_table
 from toolsavvy.methods.sets import load_set
 from toolsavvy.report import COLUMNS, console, pair_table, result_table
 from toolsavvy.retrieval.dense import Dense
 from toolsavvy.retrieval.graph import Graph
 from toolsavvy.retrieval.ranking import Retriever
-from toolsavvy.suites.catalog_test import SEVERAL, CatalogTest
+from toolsavvy.suites.catalog_test import SEVERAL, CatalogTest, Prediction
 from toolsavvy.suites.table import Outcome
 from toolsavvy.tracking import Run
 from toolsavvy.training.finetuned import FineTuned
@@ -33,7 +35,7 @@ from toolsavvy.training.fitting import Hardware
 def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
     """Load the catalog and its queries, print and store the audit."""
     with run.stage("load catalog"):
-        data = load_set(cfg, folder=run.dir if run.is_writer else None)
+        data = with_benchmarks(cfg, load_set(cfg, folder=run.dir if run.is_writer else None))
     _refuse_changed(run.checkpoints / "catalog.sha256", data)
     run.note(catalog_fingerprint=data.catalog.fingerprint, audit=dict(data.audit))
     counts = ", ".join(f"{len(queries)} {split}" for split, queries in data.splits.items() if queries)
@@ -75,8 +77,9 @@ def _fingerprint(data: RetrievalSet) -> str:
 
 
 def load_suites(cfg: Config) -> list[CatalogTest]:
-    """The suites that the config names, but for those that come after all others."""
-    return [suite for suite in map(build, cfg.suite.values()) if not getattr(suite, "after", False)]
+    """The suites over rankings that the config names, but for those that come after all others."""
+    ranked = (build(node) for node in cfg.suite.values() if node["_target_"] not in PROBES)
+    return [suite for suite in ranked if not getattr(suite, "after", False)]
 
 
 def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
@@ -133,20 +136,30 @@ def neighbours(cfg: Config, catalog: Catalog, n: int) -> np.ndarray:
 
 
 def show_outcomes(
-    outcomes: Sequence[Outcome], data: RetrievalSet, run: Run, facts: Mapping[str, Mapping[str, float]] | None = None
+    outcomes: Sequence[Outcome],
+    data: RetrievalSet,
+    run: Run,
+    facts: Mapping[str, Mapping[str, float]] | None = None,
+    unasked: Sequence[str] = (),
 ) -> None:
-    """Print the main table of every suite, what systems tell of themselves (`facts`), then where everything is."""
+    """Print the main table of every suite, what systems tell of themselves (`facts`), then where everything is.
+
+    Retrievers that no yes/no question can be put to are named (`unasked`).
+    """
     headline = data.headline or data.test_splits
     for outcome in outcomes:
         slices = [s for s in dict.fromkeys(r.slice for r in outcome.results) if s in (outcome.shown or headline)]
         title = f"{outcome.suite} on {data.catalog.name}: % with 95 % interval"
         out = console()
-        out.print(result_table(outcome.results, slices, columns=outcome.columns or COLUMNS, title=title))
+        unit = "questions" if (outcome.columns or COLUMNS)[0][1] is None else "queries"
+        out.print(result_table(outcome.results, slices, columns=outcome.columns or COLUMNS, title=title, unit=unit))
         if outcome.pairs:
             tested = [*slices, *(f"{s}/{SEVERAL}" for s in slices)]
-            out.print(pair_table(outcome.comparisons, outcome.pairs, tested))
+            out.print(pair_table(outcome.comparisons, outcome.pairs, tested, unit=unit))
         if published := published_table(outcome, data, run.config):
             out.print(published)
+    if unasked:
+        say(f"[dim]qa: a retriever answers no question with yes or no: {escape(', '.join(unasked))}[/dim]")
     for system, told in (facts or {}).items():
         say(f"[dim]{escape(system)}: {escape(', '.join(f'{key} {value:.4g}' for key, value in told.items()))}[/dim]")
     say(f"results, predictions and TREC runs: {escape(str(run.dir))}")
@@ -157,7 +170,7 @@ def show_answers(outcomes: Sequence[Outcome], count: int) -> None:
     for outcome in outcomes:
         by_query: dict[tuple[str, str], list[Any]] = {}
         for predictions in outcome.predictions.values():
-            for p in predictions:
+            for p in predictions if isinstance(next(iter(predictions), None), Prediction) else ():
                 by_query.setdefault((p.split, p.query), []).append(p)
         for (split, _), answers in list(by_query.items())[:count]:
             asked = f"{answers[0].text!r} gold: {', '.join(answers[0].gold)}"

@@ -33,6 +33,7 @@ from toolsavvy.methods.common import (
     show_outcomes,
 )
 from toolsavvy.methods.plans import BEFORE, is_dense_zero_shot, systems_of
+from toolsavvy.methods.probing import Probing
 from toolsavvy.models.loading import atomic_folder, quiet_transformers
 from toolsavvy.retrieval.dense import Dense
 from toolsavvy.retrieval.encoder_models import load
@@ -56,7 +57,8 @@ def run(cfg: Config, run: Run) -> None:
     # How test queries are asked must not change what is mined and trained.
     reader = build(reading_instructions(cfg.encoder)) if cfg.method.instructions else encoder
     fused = {member for fusion in cfg.method.fusions.values() for member in fusion.members}
-    board = Board(data, load_suites(cfg), run, cfg.method.depth, fused, cfg.method.instructions)
+    probing = Probing(cfg, run, data.catalog)
+    board = Board(data, load_suites(cfg), run, cfg.method.depth, fused, cfg.method.instructions, probing)
     if cfg.method.rivals:
         for name, retriever in make_retrievers(cfg, data).items():
             board.add(name, retriever)
@@ -71,7 +73,7 @@ def run(cfg: Config, run: Run) -> None:
         board.fuse(name, fusion.members, fusion.rule, fusion.weights)
     keep_model(run, models)
     outcomes = board.score()
-    show_outcomes(outcomes, data, run)
+    show_outcomes(outcomes, data, run, unasked=probing.mute)
     show_answers(outcomes, cfg.show)
     run_after(cfg, run)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from toolsavvy.config.generation import chat_name
+from toolsavvy.config.preflight import PROBES
 from toolsavvy.config.schema import Config, Plan
 from toolsavvy.methods.sets import load_set
 from toolsavvy.tracking.records import finished_runs
@@ -15,6 +16,8 @@ from toolsavvy.training.formats import named
 
 BEFORE = "zero_shot"
 """What method=contrastive calls the encoder before training."""
+UNTRAINED = {"prior": "nothing", "name": "name", "document": "document", "untrained": "token"}
+"""Systems that probing makes of the untrained model -> what stands for the tool in their prompts."""
 CHARACTERS_PER_TOKEN, FRAME_TOKENS = 4.0, 10
 """Of English under a BPE vocabulary, and around every prompt: an estimate before any model is loaded."""
 
@@ -35,9 +38,21 @@ def toolgen(cfg: Config) -> Plan:
         tokens += (own + replayed) * recipe.epochs
         rows = (len(data.train) * recipe.repeat + len(recipe.replay) * len(data.catalog)) * recipe.epochs
         stages.append(f"retrieval ({name}): {rows} rows in {recipe.epochs} epochs")
-    systems = [*(cfg.retriever if cfg.method.rivals else ()), "toolgen_stage1"]
+    systems = [*(cfg.retriever if cfg.method.rivals else ()), *_probed(cfg), "toolgen_stage1"]
     systems += [f"toolgen_{name}" for name in cfg.method.recipes if "retrieval" in cfg.stages]
     return Plan(tuple(stages), (*systems, *cfg.method.fusions), tuple(cfg.suite), round(tokens))
+
+
+def _probed(cfg: Config) -> list[str]:
+    """What the model is asked as before it is trained, where questions are asked at all."""
+    if not probes(cfg) or getattr(cfg.method, "resume_from", None) or not getattr(cfg.method, "probe_model", True):
+        return []
+    return [name for name, view in UNTRAINED.items() if view != "token" or hasattr(cfg.method, "resume_from")]
+
+
+def probes(cfg: Config) -> list[str]:
+    """Suites that ask questions about tools."""
+    return [name for name, node in cfg.suite.items() if node["_target_"] in PROBES]
 
 
 def _words(formats: str | Sequence[str]) -> str:
@@ -86,16 +101,18 @@ def asked(cfg: Config) -> list[str]:
 def evaluate(cfg: Config) -> Plan:
     """Systems and suites; nothing is trained but what a retriever trains itself."""
     return Plan(
-        systems=tuple(name + suffix for name in cfg.retriever for suffix in asked(cfg)),
+        systems=(*(name + suffix for name in cfg.retriever for suffix in asked(cfg)), *_probed(cfg)),
         suites=tuple(cfg.suite),
         training_tokens=0,
     )
 
 
 def generate(cfg: Config) -> Plan:
-    """The generator and the catalogs that it reads; no catalog is loaded for it."""
+    """The generator, and the catalogs and files that it reads; none is loaded for it."""
     node = cfg.generator
     sources = [*(["catalog"] if node.get("catalog") else []), *(node.get("sources") or {})]
+    sources += [f"{key}: {node[key]}" for key in ("rrb", "mcq", "qa", "sheet") if isinstance(node.get(key), str)]
+    sources += [f"{name} beside it" for name in node.get("beside") or {}]
     stages = [f"generator: {node['_target_'].rpartition('.')[2]}", *(f"read {name}" for name in sources)]
     notes = [f"instructions and texts: {node['backend']}"] if "backend" in node else []
     if "n" in node:

@@ -29,6 +29,7 @@ from toolsavvy.methods.common import (
     show_answers,
     show_outcomes,
 )
+from toolsavvy.methods.probing import Probing
 from toolsavvy.models.loading import load_base, load_tensors, resolve_precision, save_tensors
 from toolsavvy.models.text import chat_frame
 from toolsavvy.models.tuning import TOOLS_FILE, Tuning, adapt, interpolate, load, restore, save, snapshot
@@ -50,11 +51,14 @@ def run(cfg: Config, run: Run) -> None:
     data = load_catalog(cfg, run)
     check(cfg, data)
     fused = {member for fusion in cfg.method.fusions.values() for member in fusion.members}
-    board = Board(data, load_suites(cfg), run, cfg.method.depth, fused)
+    probing = Probing(cfg, run, data.catalog)
+    board = Board(data, load_suites(cfg), run, cfg.method.depth, fused, probing=probing)
     if cfg.method.rivals:
         for name, retriever in make_retrievers(cfg, data).items():
             board.add(name, retriever)
     tools = prepare(cfg, data)
+    if probing and not cfg.method.resume_from:
+        probing.before(tools)
     stage_1 = memorize(cfg, run, data, tools)
     board.add_generator("toolgen_stage1", retriever_of(cfg, tools))
     if "retrieval" in cfg.stages:
@@ -66,7 +70,7 @@ def run(cfg: Config, run: Run) -> None:
     with run.stage("save model"):
         save(tools, run.model_dir)
     outcomes = board.score()
-    show_outcomes(outcomes, data, run, board.facts)
+    show_outcomes(outcomes, data, run, board.facts, probing.mute)
     show_answers(outcomes, cfg.show)
     run_after(cfg, run)
 

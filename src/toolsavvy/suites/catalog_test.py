@@ -107,7 +107,7 @@ class CatalogTest:
             raise UserError(f"resamples={resamples}", where=f"suite.{name}.resamples", expected=">= 1")
         self.ks, self.resamples, self.seed = tuple(sorted(set(ks))), resamples, seed
         self.compared, self.toolgen_ndcg, self.shown, self._name = tuple(compared), toolgen_ndcg, shown, name
-        self.pairs = _checked_pairs(pairs, name)
+        self.pairs = checked_pairs(pairs, name)
 
     @property
     def name(self) -> str:
@@ -216,7 +216,7 @@ class CatalogTest:
         return Prediction(*asked, gold, tools, tuple(s for _, s in kept))
 
 
-def _checked_pairs(pairs: Sequence[Sequence[str]], suite: str) -> tuple[tuple[str, str], ...]:
+def checked_pairs(pairs: Sequence[Sequence[str]], suite: str) -> tuple[tuple[str, str], ...]:
     """Each pair must be two systems."""
     wrong = next((pair for pair in pairs if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]), None)
     if wrong is not None:

@@ -63,7 +63,7 @@ class Outcome:
         predictions: system -> records.
         pairs: (system, rival) that were asked for; their comparisons are shown.
         shown: slices of the main table; () are the headline splits.
-        columns: (metric, k) of the main table; () are the usual ones.
+        columns: (metric, k) of the main table, k is None for metrics without; () are the usual ones.
     """
 
     suite: str
@@ -72,7 +72,7 @@ class Outcome:
     predictions: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     pairs: tuple[tuple[str, str], ...] = ()
     shown: tuple[str, ...] = ()
-    columns: tuple[tuple[str, int], ...] = ()
+    columns: tuple[tuple[str, int | None], ...] = ()
 
 
 class Suite(Protocol):
