@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -126,16 +127,23 @@ def measure_qa(found: ItemSet[YesNoItem], how: Settings) -> Findings:
 
 
 def _pattern_gap(items: Sequence[YesNoItem]) -> tuple[float | None, int]:
-    """Mean distance of the share of yes from a half over items of frequent patterns, and how many of those there are.
+    """How far the share of yes is from a half within frequent patterns, and how many of those there are.
 
-    A pattern is the one that its maker names, else the question's text.
+    The mean over their items of the distance, less what fair coins of the same numbers would show; not below 0. A
+    pattern is the one that an item's maker names, else the question's text.
     """
     answers: dict[str, list[bool]] = defaultdict(list)
     for item in items:
         answers[item.pattern or plain(item.question)].append(item.answer)
     often = [rows for rows in answers.values() if len(rows) >= OFTEN]
     total = sum(map(len, often))
-    return (sum(abs(sum(r) - len(r) / 2) for r in often) / total if total else None), len(often)
+    gap = sum(abs(sum(rows) - len(rows) / 2) - _coins(len(rows)) for rows in often)
+    return (max(0.0, gap / total) if total else None), len(often)
+
+
+def _coins(n: int) -> float:
+    """Mean distance from n / 2 of the heads of n fair coins (de Moivre)."""
+    return n * comb(n - 1, n // 2) / 2**n
 
 
 def measure_rrb(found: ItemSet[RetrievalItem], how: Settings) -> Findings:
