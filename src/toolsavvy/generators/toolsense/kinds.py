@@ -1,0 +1,125 @@
+"""The three benchmarks as makers: their templates, their writers, and the attacks that each must withstand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, question_only
+from toolsavvy.benchmark import OPTIONS, TIERS, ChoiceItem, RetrievalItem, YesNoItem
+from toolsavvy.catalog import RetrievalSet
+from toolsavvy.generators.toolsense.ground import Recipe
+from toolsavvy.generators.toolsense.making import Maker
+from toolsavvy.generators.toolsense.mcq import template_mcq
+from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
+from toolsavvy.generators.toolsense.rrb import make_rrb
+from toolsavvy.generators.toolsense.settings import Settings
+from toolsavvy.generators.toolsense.writing import ChoiceWriter, LlmWriter, RequestWriter, YesNoWriter
+from toolsavvy.models.chat import Chat
+from toolsavvy.retrieval.ranking import Retriever
+
+
+class RequestMaker(Maker[RetrievalItem]):
+    """Makes requests (RRB).
+
+    Args:
+        data: as `Maker`.
+        how: as `Maker`.
+        llm: as `Maker`.
+        judge: as `Maker`.
+        near: as `Maker`.
+        pool: tools that a request is chosen from.
+        tiers: share of each tier.
+    """
+
+    kind = "rrb"
+
+    def __init__(
+        self,
+        data: RetrievalSet,
+        how: Settings,
+        llm: Chat | None,
+        judge: Chat | None,
+        near: Retriever | None,
+        pool: int,
+        tiers: Mapping[str, float],
+    ) -> None:
+        super().__init__(data, how, llm, judge, near)
+        self.pool, self.tiers = pool, tiers
+
+    def from_template(self, n: int, near: Neighbourhood) -> tuple[Sequence[RetrievalItem], Mapping[str, int]]:
+        """As `make_rrb`."""
+        made = make_rrb(
+            self.data, n, cap=self.how.cap, near=near, seed=self.how.seed, pool=self.pool,
+            tiers=[self.tiers.get(tier, 0.0) for tier in TIERS],
+        )  # fmt: skip
+        return made.items, made.counts
+
+    def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[RetrievalItem]:
+        """As `RequestWriter`."""
+        return RequestWriter(llm, judge, replace(recipe, pool=self.pool))
+
+    def wanted(self, n: int) -> Mapping[str, int]:
+        """Requests by tier."""
+        return apportioned(n, self.tiers)
+
+
+class ChoiceMaker(Maker[ChoiceItem]):
+    """Makes multiple-choice questions (MCQ)."""
+
+    kind = "mcq"
+    chance = 1 / OPTIONS
+
+    def from_template(self, n: int, near: Neighbourhood) -> tuple[Sequence[ChoiceItem], Mapping[str, int]]:
+        """As `template_mcq`."""
+        return template_mcq(self.catalog, n, cap=self.how.cap, near=near, seed=self.how.seed), {}
+
+    def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[ChoiceItem]:
+        """As `ChoiceWriter`."""
+        return ChoiceWriter(llm, judge, recipe)
+
+    def attacks(self, items: Sequence[ChoiceItem]) -> Mapping[str, np.ndarray]:
+        """All that look at options: how often they occur, their words and lengths, the tool's name."""
+        found = {name: attack(items, self.texts) for name, attack in CHOICE_ATTACKS.items()}
+        return found | {"option_words": option_words(items, groups_of(items, self.texts))}
+
+
+class YesNoMaker(Maker[YesNoItem]):
+    """Makes yes/no questions (QA)."""
+
+    kind = "qa"
+    chance = 0.5
+
+    def from_template(self, n: int, near: Neighbourhood) -> tuple[Sequence[YesNoItem], Mapping[str, int]]:
+        """As `template_qa`."""
+        from toolsavvy.generators.toolsense.qa import template_qa
+
+        return template_qa(self.catalog, n, cap=self.how.cap, near=near, seed=self.how.seed), {}
+
+    def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[YesNoItem]:
+        """As `YesNoWriter`."""
+        return YesNoWriter(llm, judge, recipe)
+
+    def attacks(self, items: Sequence[YesNoItem]) -> Mapping[str, np.ndarray]:
+        """The question's words, learnt from other services."""
+        return {"question_only": question_only(items, groups_of(items, self.texts))}
+
+    def units(self, items: Sequence[YesNoItem]) -> list[tuple[YesNoItem, ...]]:
+        """A yes and a no of one pattern: both stay equally frequent."""
+        sides: defaultdict[str, tuple[list[YesNoItem], list[YesNoItem]]] = defaultdict(lambda: ([], []))
+        for item in items:
+            sides[item.pattern][item.answer].append(item)
+        return [pair for no, yes in sides.values() for pair in zip(no, yes, strict=False)]
+
+
+def apportioned(n: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Whole numbers that add up to n, each its share rounded down or up: largest remainders first, ties easy first."""
+    exact = {tier: n * shares.get(tier, 0.0) for tier in TIERS}
+    counts = {tier: int(value) for tier, value in exact.items()}
+    order = sorted(TIERS, key=lambda tier: counts[tier] - exact[tier])
+    for tier in order[: n - sum(counts.values())]:
+        counts[tier] += 1
+    return {tier: count for tier, count in counts.items() if count}

@@ -1,0 +1,29 @@
+"""A bar on the terminal for what takes long; nothing where nobody looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+
+@contextmanager
+def bar(title: str, total: int, console: Console | None = None) -> Iterator[Callable[[int], None]]:
+    """Show how much is done, on standard error and only if that is a terminal.
+
+    Args:
+        title: before the bar.
+        total: steps.
+        console: another place.
+
+    Yields:
+        A function that is told how many more steps are done.
+    """
+    place = console or Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TimeRemainingColumn())
+    with Progress(*columns, *times, console=place, transient=True, disable=not place.is_terminal) as progress:
+        task = progress.add_task(title, total=total)
+        yield lambda steps: progress.advance(task, steps)
