@@ -39,6 +39,7 @@ class LexicalNeighbourhood:
     def __init__(self, catalog: Catalog) -> None:
         """Weigh every word of every document once."""
         self._vectors = _tfidf(catalog.documents)
+        self._columns = self._vectors.T.tocsr()
         self._ties = tie_ranks([tool.id for tool in catalog.tools])
         self._found: dict[int, list[int]] = {}
 
@@ -54,7 +55,7 @@ class LexicalNeighbourhood:
         todo = [tool for tool in dict.fromkeys(tools) if len(self._found.get(tool, ())) < depth]
         for block in blocks(len(todo), len(self._ties)):
             part = todo[block]
-            scores = (self._vectors[part] @ self._vectors.T).toarray()
+            scores = (self._vectors[part] @ self._columns).toarray()
             scores[np.arange(len(part)), part] = -np.inf
             # Rounded: sums of the same numbers in another order must not break or make ties.
             ranking = rank_scores(scores.round(9), self._ties, depth)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -86,6 +86,55 @@ def draw_tools(
     tools = [tool for name, count in zip(names, counts, strict=True) for tool in rng.sample(strata[name], count)]
     rng.shuffle(tools)
     return Drawn(tuple(tools), kept, kept > wanted, sum(count > 0 for count in counts))
+
+
+class Turns:
+    """Which tool is asked about next, when not every tool that was drawn gives an item.
+
+    The drawn tools come first, then all others in random order as long as their services are below the cap. Only when
+    all tools have had their turn comes another round, which raises the cap by itself once.
+
+    Args:
+        catalog: the tools.
+        n: items wanted.
+        cap: see `draw_tools`.
+        seed: of all draws.
+    """
+
+    def __init__(self, catalog: Catalog, n: int, *, cap: int | None = None, seed: int = 0) -> None:
+        """Draw the order."""
+        first = sample_tools(catalog, n, cap=cap, seed=seed)
+        others = sorted(set(range(len(catalog))) - set(first))
+        random.Random(f"{seed}/turns").shuffle(others)
+        self._order = (*first, *others)
+        self._labels = services(catalog)
+        self._cap = draw_tools(catalog, n, cap=cap, seed=seed).cap
+        self._taken: Counter[str] = Counter()
+        self.rounds = 1
+
+    def room(self, tool: int) -> float:
+        """How many more items the tool's service may have in this round; infinite where there is no cap."""
+        if self._labels is None or self._cap is None:
+            return math.inf
+        return self._cap * self.rounds - self._taken[self._labels[tool]]
+
+    def took(self, tool: int) -> None:
+        """The tool gave an item."""
+        if self._labels is not None:
+            self._taken[self._labels[tool]] += 1
+
+    def upcoming(self, wanted: int, of: Callable[[], int]) -> Iterator[int]:
+        """Tools until so many items are made, or a whole round has given none: `of` counts those that are made."""
+        while True:
+            before = of()
+            for tool in self._order:
+                if of() >= wanted:
+                    return
+                if self.room(tool) >= 1:
+                    yield tool
+            if of() == before:
+                return
+            self.rounds += 1
 
 
 def services(catalog: Catalog) -> list[str] | None:

@@ -1,0 +1,304 @@
+"""Yes/no questions about the tools of any catalog, from their records alone: no model, no download.
+
+Deviation from ToolSense (2606.12451), whose "no" is what a description does not mention: here a no contradicts the
+record (a parameter that a closed schema lacks, an optional one called mandatory, another type, another tool's purpose).
+The very same question is put to two tools of one service with opposite answers, so the question alone tells nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from toolsavvy.benchmark import YesNoItem
+from toolsavvy.catalog import Catalog
+from toolsavvy.errors import UserError
+from toolsavvy.generators.toolsense.facts import WITHIN, Facts, ToolFacts, all_stems, plain
+from toolsavvy.generators.toolsense.mcq import NEAR, check_patterns
+from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, neighbourhood
+from toolsavvy.generators.toolsense.tools import Turns
+
+log = logging.getLogger("toolsavvy")
+
+WORDINGS: Mapping[str, tuple[str, ...]] = {
+    "purpose": ('Does this sentence describe this tool: "{}"', 'Is this the purpose of this tool: "{}"'),
+    "input": ('Does this tool have a parameter named "{}"?', 'Is "{}" among the inputs of this tool?'),
+    "required": ('Must "{}" be given whenever this tool is called?', 'Is "{}" a mandatory parameter of this tool?'),
+    "type": ("Does this tool take {}?", "Does this tool expect {}?"),
+    "result": (
+        'Does the response of this tool have "{}" at its top level?',
+        'Is "{}" a top-level field of what this tool returns?',
+    ),
+}
+"""Pattern -> its questions, with room for a fact."""
+WEIGHTS: Mapping[str, float] = {"purpose": 3, "input": 3, "required": 1.5, "type": 0.5, "result": 1}
+"""How often each pattern is tried for."""
+KINDS: Mapping[str, str] = {
+    "string": "text",
+    "integer": "a number",
+    "number": "a number",
+    "boolean": "a yes/no value",
+    "array": "a list",
+    "object": "an object with fields",
+}
+"""JSON type -> how it is asked for."""
+PARTNERS = 8
+"""Near tools that a question may be put to beside the tool that it was made for."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A fact as it is asked.
+
+    Args:
+        text: what the question holds.
+        holds: of which tools it is true: a fact of their records.
+        fails: of which tools it is surely false.
+    """
+
+    text: str
+    holds: Callable[[ToolFacts], bool]
+    fails: Callable[[ToolFacts, bool], bool]
+
+
+def template_qa(
+    catalog: Catalog,
+    n: int,
+    *,
+    cap: int | None = None,
+    near: Neighbourhood | None = None,
+    seed: int = 0,
+    weights: Mapping[str, float] = WEIGHTS,
+    within: int | None = WITHIN,
+) -> list[YesNoItem]:
+    """Up to n yes/no questions, yes and no equally often in every pattern (an odd n leaves one over).
+
+    A tool whose service has no partner for it is asked alone; such questions are as often yes as no, too.
+
+    Args:
+        catalog: the tools; two whose records contradict one another are needed at least.
+        n: how many; fewer where the records have no more facts.
+        cap: most items of one service; None: 5 % of n, raised where services are too few.
+        near: where partners and wrong facts come from; None: near by words.
+        seed: of all draws.
+        weights: pattern -> how often it is wanted; a pattern that is left out is not asked.
+        within: words of a description that are read for facts; None reads all.
+
+    Raises:
+        UserError: n below 1, an unknown pattern, or a catalog without any item.
+    """
+    check_patterns(weights, WORDINGS)
+    turns = Turns(catalog, n, cap=cap, seed=seed)
+    rng = random.Random(f"{seed}/qa")
+    maker = _Maker(catalog, neighbourhood(catalog, near), Facts(catalog, within), weights, turns, rng)
+    for tool in turns.upcoming(n, of=maker.complete):
+        maker.make(tool)
+    items = maker.items(n)
+    if not items:
+        raise UserError(
+            "no yes/no question can be made", where=f"catalog {catalog.name}",
+            expected="at least 2 tools whose descriptions or parameters contradict one another",
+            fix="add tools, or descriptions of at least four words to those without",
+        )  # fmt: skip
+    if len(items) < n:
+        log.warning("catalog %s gives %d yes/no questions, not %d", catalog.name, len(items), n)
+    rng.shuffle(items)
+    return [replace(item, id=f"qa-{i + 1:05d}") for i, item in enumerate(items)]
+
+
+class _Maker:
+    """Makes questions two at a time: one text for two tools, or two texts for two tools that are on their own."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        near: Neighbourhood,
+        facts: Facts,
+        weights: Mapping[str, float],
+        turns: Turns,
+        rng: random.Random,
+    ) -> None:
+        self._catalog, self._near, self._facts, self._turns, self._rng = catalog, near, facts, turns, rng
+        self._weights = {name: weight for name, weight in weights.items() if weight > 0}
+        self._pairs: list[tuple[YesNoItem, YesNoItem]] = []
+        self._alone: dict[str, YesNoItem] = {}
+        self._used: set[tuple[str, str]] = set()
+        self._made: Counter[str] = Counter()
+        self._asked: Counter[int] = Counter()
+        self._groups = [tool.group.strip() for tool in catalog.tools]
+        self._has_groups = len({group for group in self._groups if group}) > 1
+
+    def complete(self) -> int:
+        """Items that stand with their counterpart."""
+        return 2 * len(self._pairs)
+
+    def items(self, n: int) -> list[YesNoItem]:
+        """The first n of them."""
+        return [item for pair in self._pairs for item in pair][:n]
+
+    def make(self, tool: int) -> None:
+        """Ask about a tool, in the pattern that is furthest behind, with a partner if it has one."""
+        if self._asked[tool] >= self._turns.rounds:
+            return
+        order = sorted(self._weights, key=lambda pattern: (self._made[pattern] + 1) / self._weights[pattern])
+        for pattern in order:
+            if self._turns.room(tool) >= 2 and self._pair(tool, pattern):
+                return
+        if not any(self._are_together(tool, other) for other in self._near.of(tool, NEAR)):
+            for pattern in order:
+                if self._single(tool, pattern):
+                    return
+
+    def _are_together(self, tool: int, other: int) -> bool:
+        """Whether a classifier that holds services apart would never learn one's answer from the other's."""
+        return not self._has_groups or (bool(self._groups[tool]) and self._groups[tool] == self._groups[other])
+
+    def _pair(self, tool: int, pattern: str) -> bool:
+        """One question to this tool and a near one of its service; which of them says yes is drawn."""
+        near = [other for other in self._near.of(tool, NEAR) if self._are_together(tool, other)]
+        partners = [other for other in near if self._asked[other] < self._turns.rounds]
+        own = [(tool, other) for other in partners]
+        ways = [own, [(other, tool) for other in partners]]
+        self._rng.shuffle(ways)
+        for way in ways:
+            found = self._best(pattern, way, near)
+            if found:
+                statement, yes, no = found
+                self._add(pattern, statement, yes, no)
+                return True
+        return False
+
+    def _best(
+        self, pattern: str, way: Sequence[tuple[int, int]], near: Sequence[int]
+    ) -> tuple[Statement, int, int] | None:
+        """Of the first fits, the one whose words are as much in the one tool's name as in the other's."""
+        fits: list[tuple[int, int, Statement, int, int]] = []
+        for yes, no in way:
+            for statement in _STATEMENTS[pattern](self._facts[yes], [self._facts[o] for o in near]):
+                if (pattern, plain(statement.text)) in self._used:
+                    continue
+                if statement.fails(self._facts[no], self._facts.are_one_service(yes, no)):
+                    words = all_stems(statement.text)
+                    gap = len(words & self._facts[yes].name_words) - len(words & self._facts[no].name_words)
+                    fits.append((abs(gap), len(fits), statement, yes, no))
+                    break
+            if len(fits) == PARTNERS:
+                break
+        return min(fits, key=lambda fit: fit[:2])[2:] if fits else None
+
+    def _single(self, tool: int, pattern: str) -> bool:
+        """A question to a tool that has no partner: yes and no by turns."""
+        waiting = self._alone.get(pattern)
+        wants_yes = not waiting.answer if waiting else self._rng.random() < 0.5
+        near = self._near.of(tool, NEAR)
+        sources = [tool] if wants_yes else near
+        for source in sources:
+            for statement in _STATEMENTS[pattern](self._facts[source], [self._facts[o] for o in near]):
+                one = self._facts.are_one_service(tool, source)
+                if (pattern, plain(statement.text)) in self._used:
+                    continue
+                if wants_yes or statement.fails(self._facts[tool], one):
+                    self._used.add((pattern, plain(statement.text)))
+                    item = self._item(pattern, statement, tool, answer=wants_yes)
+                    if waiting:
+                        self._pairs.append((waiting, item))
+                        self._made[pattern] += 1
+                        del self._alone[pattern]
+                    else:
+                        self._alone[pattern] = item
+                    return True
+        return False
+
+    def _add(self, pattern: str, statement: Statement, yes: int, no: int) -> None:
+        self._used.add((pattern, plain(statement.text)))
+        items = [self._item(pattern, statement, yes, answer=True), self._item(pattern, statement, no, answer=False)]
+        self._rng.shuffle(items)
+        self._pairs.append((items[0], items[1]))
+        self._made[pattern] += 1
+
+    def _item(self, pattern: str, statement: Statement, tool: int, *, answer: bool) -> YesNoItem:
+        self._asked[tool] += 1
+        self._turns.took(tool)
+        wordings = WORDINGS[pattern]
+        question = wordings[self._made[pattern] % len(wordings)].format(statement.text)
+        return YesNoItem("", question, answer, self._catalog.tools[tool].id, pattern)
+
+
+def _purposes(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
+    """What the tool does; no: a tool whose record contradicts it."""
+    if text := own.purpose:
+        yield Statement(
+            text,
+            lambda other: other.states(text),
+            lambda other, one: other.contradicts(text, is_own_service=one),
+        )
+
+
+def _inputs(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
+    """A parameter; no: a closed schema that lacks it at any depth."""
+    for words in _telling([i.words for i in own.inputs], [[i.words for i in other.inputs] for other in near]):
+        yield Statement(
+            words,
+            lambda other, w=words: w in {i.words for i in other.inputs},
+            lambda other, one, w=words: other.lacks_input(w),
+        )
+
+
+def _results(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
+    """A field of the result; no: a result that lacks it at any depth."""
+    for words in _telling(own.results, [other.results for other in near]):
+        yield Statement(
+            words,
+            lambda other, w=words: w in other.results,
+            lambda other, one, w=words: other.lacks_result(w),
+        )
+
+
+def _required(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
+    """A mandatory parameter; no: a tool that has it as an optional one."""
+    for given in own.inputs:
+        if given.is_required:
+            words = given.words
+            yield Statement(
+                words,
+                lambda other, w=words: any(i.words == w and i.is_required for i in other.inputs),
+                lambda other, one, w=words: [i.is_required for i in other.inputs if i.words == w] == [False],
+            )
+
+
+def _types(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
+    """A parameter's type; no: a tool that has the same parameter with another one."""
+    for given in own.inputs:
+        kind = KINDS.get(given.kind)
+        if kind:
+            words = given.words
+            yield Statement(
+                f'{kind} for "{words}"',
+                lambda other, w=words, k=kind: k in [KINDS.get(i.kind) for i in other.inputs if i.words == w],
+                lambda other, one, w=words, k=kind: _is_other_kind(other, w, k),
+            )
+
+
+def _is_other_kind(other: ToolFacts, words: str, kind: str) -> bool:
+    """Whether a tool has one parameter of that name, of a known type that is not this one."""
+    kinds = [KINDS.get(i.kind) for i in other.inputs if i.words == words]
+    return len(kinds) == 1 and kinds[0] is not None and kinds[0] != kind
+
+
+def _telling(own: Sequence[str], near: Iterable[Sequence[str]]) -> list[str]:
+    """Names that at most half of the near tools have too, each once."""
+    others = list(near)
+    counts = Counter(word for words in others for word in set(words))
+    return [word for word in dict.fromkeys(own) if counts[word] * 2 <= len(others) and own.count(word) == 1]
+
+
+_STATEMENTS: Mapping[str, Callable[[ToolFacts, Sequence[ToolFacts]], Iterator[Statement]]] = {
+    "purpose": _purposes,
+    "input": _inputs,
+    "required": _required,
+    "type": _types,
+    "result": _results,
+}
