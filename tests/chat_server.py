@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 
 @dataclass
 class Answer:
-    """What the server sends: a completion of `text`, or raw bytes with a status."""
+    """What the server sends: a completion of `text`, or raw bytes with a status; `half` breaks off in the middle."""
 
     text: str | None = "fine"
     status: int = 200
@@ -22,6 +23,7 @@ class Answer:
     raw: bytes | None = None
     delay: float = 0.0
     hang_up: bool = False
+    half: bool = False
 
     def body(self) -> bytes:
         if self.raw is not None:
@@ -83,7 +85,11 @@ def chat_server(behave: Callable[[dict[str, Any], int], Answer]) -> Iterator[Cha
                     self.send_header(name, value)
                 self.send_header("content-length", str(len(payload)))
                 self.end_headers()
-                self.wfile.write(payload)
+                self.wfile.write(payload[: len(payload) // 2] if answer.half else payload)
+                if answer.half:
+                    self.wfile.flush()
+                    self.connection.shutdown(socket.SHUT_WR)
+                    self.close_connection = True
             except OSError:  # the client has gone away
                 self.close_connection = True
 
@@ -105,8 +111,6 @@ def chat_server(behave: Callable[[dict[str, Any], int], Answer]) -> Iterator[Cha
 
 def closed_port() -> int:
     """A port nobody listens on."""
-    import socket
-
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return free.getsockname()[1]
