@@ -25,6 +25,10 @@ _TRIES = 10
 """Wordings of the same needs before they are given up."""
 _COMMON = 400
 """Tools that hold a word which no longer tells what belongs together."""
+_NEAR = 40
+"""Neighbours of an anchor, over whole documents, that may be asked for with it."""
+_LOOKED_AT = 200
+"""Tools that are asked whether they have a need of their own, best first."""
 _PARTNERS = 10
 """Tools that a request may combine with its anchor, the nearest first."""
 _SHORT = 4
@@ -97,7 +101,7 @@ class Composer:
         phrases: half of the phrase bank to write with.
         avoided: half that no request may hold a phrase of.
         human: tool -> requests that people wrote for it: none may be repeated.
-        near: whom to combine with where no words are shared.
+        near: whose documents are near.
         examples: tool -> needs told by people's examples.
         together: tool -> tools that people's requests ask for in one breath with it.
         service: of every tool, None where the catalog names none.
@@ -247,22 +251,22 @@ class Composer:
         return chosen if len(chosen) == size else None
 
     def _partners(self, anchor: int, need: Need) -> list[int]:
-        """Tools to combine with, best first: people did so, then the telling words that they share, same service."""
+        """Tools to combine with, best first: people did so; else the same service, near documents, telling words."""
         scores = self.rivals.sharing(need, _COMMON)
+        near = self.near.of(anchor, _NEAR) if self.near is not None else []
+        for rank, tool in enumerate(near):
+            scores[tool] = scores.get(tool, 0.0) + 2.0 * (1 - rank / _NEAR)
         scores.pop(anchor, None)
         if self.service is not None:
             own = self.service[anchor]
             scores = {tool: score + 3.0 * (self.service[tool] == own) for tool, score in scores.items()}
         scores |= {tool: 10.0 + scores.get(tool, 0) for tool in self.together.get(anchor, ())}
-        order = sorted(scores, key=lambda tool: (-scores[tool], self.catalog.tools[tool].id))
-        order = order[:200]
-        if len(order) < _PARTNERS and self.near is not None:
-            order += [tool for tool in self.near.of(anchor, 2 * _PARTNERS) if tool not in scores]
+        order = sorted(scores, key=lambda tool: (-scores[tool], self.catalog.tools[tool].id))[:_LOOKED_AT]
         found: list[int] = []
         for tool in order:
             if self.clear(tool) and len(self.clear(tool)[0].thing.split()) <= 9:
                 found.append(tool)
-            if len(found) == 2 * _PARTNERS:
+            if len(found) == _PARTNERS:
                 break
         return found
 

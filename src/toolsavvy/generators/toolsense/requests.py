@@ -51,7 +51,8 @@ _NEAR = re.compile(
 )
 _VAGUE = re.compile(
     r"^(?:(?:all|any|some|more|detailed|complete|full|current|basic|general|additional|summary|usage|the|a|an)\s+)*"
-    r"(?:information|details?|info|metadata|description|properties|data)\s+(?:about|on|of|for|regarding|describing)\s+"
+    r"(?:(?:sorts?|kinds?) of\s+)?(?:information|details?|info|metadata|description|properties|data)"
+    r"\s+(?:about|on|of|for|regarding|describing)\s+"
     r"|^access to\s+",
     re.IGNORECASE,
 )
@@ -74,15 +75,18 @@ _SPEAKER = (
     (re.compile(r"\bthe the\b", re.IGNORECASE), "the"),
 )
 _ARTICLE = re.compile(r"\b(an?)\s+(\w+)", re.IGNORECASE)
-_CODE = re.compile(r"[{}<>=_|\\/#$@~^]|\w\(|https?:|\.\w|&&|[^\x00-\x7f]|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*")
+_CODE = re.compile(r"[{}<>=_|\\/#$@~^]|\w\(|https?:|\.\w|&&|[^\x00-\x7f]|\b[a-z]+[A-Z]\w*")
+_CAMEL = re.compile(r"\b[A-Z][a-z]+[A-Z]\w*")
 _FOREIGN = re.compile(r"\b(?:de|la|el|los|las|por|para|uma?|os|das?|dos|di|il|der|die|und|les|des|le|du|et)\b")
+_PREPOSITION = re.compile(r"(?:of|for|in|on|with|from|to|that|at|between|by|about|and|or)\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"\w-\w+-\w|\d{2}|\w\d+\w")
 _WHETHER = re.compile(r"^(?:whether|if|that)\s+", re.IGNORECASE)
 _SPOKEN_ACRONYMS = frozenset(
     ("NAT", "LAG", "LAN", "SAN", "NAS", "RAM", "ROM", "MAC", "SIM", "REST", "FAQ", "RAID", "MIDI")
 )
 _BARE_START = re.compile(
-    r"^(?:to|with|from|into|in|on|by|at|as|and|or|if|is|are|be|whether|how|that|when|not|only|up|out)\b", re.IGNORECASE
+    r"^(?:to|of|with|from|into|in|on|by|at|as|and|or|if|is|are|be|whether|how|that|when|not|only|up|out)\b",
+    re.IGNORECASE,
 )
 _DANGLING = re.compile(
     r"(?:\s+(?:the|a|an|of|for|to|in|on|with|from|by|and|or|at|as|is|are|that|this|these|into|our|its|all|any|some))+$",
@@ -109,9 +113,14 @@ _IMPERATIVES = _words(
     "streamline automate accelerate supercharge unlock navigate brought powered based goodbye hello welcome assist "
     "expands offers offer utilize utilizes when while if where how what why just simply discover making makes"
 )
-_CLAUSE = re.compile(r"^\w+\s+(?:a|an|the|our|my|its|with|beyond|into|to|you|we|us)\b|\b(?:and|or) (?:get|see|use)\b")
+_CLAUSE = re.compile(
+    r"^\w+\s+(?:a|an|the|our|my|its|with|beyond|into|to|you|we|us)\b|\b(?:and|or) (?:get|see|use)\b"
+    r"|^(?:it|this|that|using|look|with|by|from|here|there|powered|don't|in|on|at|of)\b"
+    r"|^[a-z]+[^su]s\s+(?!of|for|in|on|with|from|about|and|or|by|to|at)|\bend point\b",
+    re.IGNORECASE,
+)
 _HEAD_END = re.compile(
-    r"\s+(?:\w{3,}ed|of|for|in|on|with|from|to|that|at|under|between|by|about|within|across|per|as)\s+"
+    r"\s+(?:\w{3,}ed (?:by|with|in|for|to|from|as|on)|of|for|in|on|with|from|to|that|at|under|between|by|about|within|across|per|as)\s+"
 )
 _TERM = re.compile(r"[A-Za-z0-9][\w'-]*")
 
@@ -240,7 +249,7 @@ def need_of_sentence(sentence: str, source: Source = "description") -> Iterator[
         if action == "create" and other in ("update", "put", "replace"):
             action = "put"
         rest = rest.strip()[match.end() :]
-    rest = re.sub(r"^(?:users?\s+with|(?:you|us)(?:\s+with)?)\s+", "", rest.strip(" ,"))
+    rest = re.sub(r"^(?:users?\s+with|(?:you|us|me)(?:\s+with)?)\s+", "", rest.strip(" ,"))
     if action == "check" and (asked := _WHETHER.match(rest)):
         rest = " ".join(_ASIDE.sub("", rest[asked.end() :]).split())
         if 2 < len(rest.split()) <= MOST_WORDS and not _CODE.search(rest):
@@ -255,9 +264,10 @@ def need_of_sentence(sentence: str, source: Source = "description") -> Iterator[
 
 
 def _one_clause(text: str) -> str:
-    """Without a second clause ("questions and calculate ..."); nouns that are joined stay."""
+    """Without a second clause ("questions and calculate ...", "a share and grants access"); joined nouns stay."""
     for match in _AND.finditer(text):
-        if is_base_form(match[1]):
+        is_verb = match[1].endswith("s") and is_base_form(match[1][:-1]) and not _PREPOSITION.match(text, match.end())
+        if is_base_form(match[1]) or is_verb:
             return text[: match.start()]
     return text
 
@@ -295,7 +305,8 @@ def spoken(text: str) -> str:
     thing = re.sub(r"^for\s+", "", _POINTING.sub("", thing))
     thing = _said(thing)
     thing = _DANGLING.sub("", _ARTICLE.sub(_article, thing)).strip(" ,.'-")
-    if not thing or _CODE.search(thing) or _FOREIGN.search(thing) or _BARE_START.match(thing):
+    is_call = any(action_of(split_words(word).split()[0]) for word in _CAMEL.findall(thing))
+    if not thing or is_call or _CODE.search(thing) or _FOREIGN.search(thing) or _BARE_START.match(thing):
         return ""
     return _lowered(thing)
 
@@ -338,6 +349,8 @@ def _described(tool: Tool) -> Iterator[Need]:
     if tool.group and not tool.group.islower():  # the provider's own name is no part of a need
         owner = re.escape(tool.group.strip())
         text = re.sub(rf"\s+(?:for|from|in|on|of|by|with|via|using|at)\s+(?:the\s+)?{owner}(?:\s+API)?\b", "", text)
+    for product in _CAMEL.findall(tool.category):
+        text = re.sub(rf"\b{product}\s+(?=[A-Za-z])", "", text)
     found, named = sentences(text), action_of(split_words(tool.name).split(" ", 1)[0])
     first = [need for sentence in found[:1] for need in need_of_sentence(sentence)]
     yield from first
