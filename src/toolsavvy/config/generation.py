@@ -18,6 +18,8 @@ from toolsavvy.config.sources import (
 from toolsavvy.errors import UserError
 
 _OURS = "toolsavvy.models."
+_FILES = ("path", "paths", "rrb", "mcq", "qa", "sheet", "sheet_key")
+"""Keys of a generator that name files or folders."""
 
 
 def check_generator(generator: Any) -> None:
@@ -36,7 +38,7 @@ def check_generator(generator: Any) -> None:
         if key.startswith("generator.near"):
             check_retrieval_model(node, key)
         check_chat(node, key)
-    check_paths(used, "generator")
+    check_paths(used, "generator", _FILES)
 
 
 def _check_part(value: Any, key: str, what: str, group: str) -> None:

@@ -7,7 +7,7 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +42,15 @@ def check_source(catalog: Any, where: str = "catalog") -> None:
         raise UserError("not set", where=f"{where}.path", expected="the catalog's file or folder", fix=fix)
 
 
-def check_paths(node: Any, where: str) -> None:
-    """Every local `path` must exist."""
+def check_paths(node: Any, where: str, keys: Sequence[str] = ("path", "paths")) -> None:
+    """Every local file or folder under one of the keys must exist."""
     if isinstance(node, Mapping):
         for key, value in node.items():
-            if key in ("path", "paths") and value:
+            if key in keys and value and not isinstance(value, Mapping):
                 for item in [value] if isinstance(value, str) else value:
                     _check_exists(str(item), f"{where}.{key}")
             else:
-                check_paths(value, f"{where}.{key}")
+                check_paths(value, f"{where}.{key}", keys)
 
 
 def _check_exists(path: str, where: str) -> None:
