@@ -353,9 +353,13 @@ class Frames:
         return (*verbs, *self.nouns.values(), *self.easy, *self.pair, *self.triple, *goals, *self.steps)
 
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """Finds any of the phrases in `plain` text."""
-        return re.compile("|".join(f"(?:{_finder(phrase)})" for phrase in self.phrases))
+    def _by_word(self) -> Mapping[str, tuple[re.Pattern[str], ...]]:
+        """First word of a phrase -> patterns of the phrases that start with it, over `plain` text."""
+        found: dict[str, list[re.Pattern[str]]] = {}
+        for phrase in self.phrases:
+            finder = _finder(phrase)
+            found.setdefault(finder.split()[0], []).append(re.compile(finder))
+        return {word: tuple(patterns) for word, patterns in found.items()}
 
     @cached_property
     def terms(self) -> re.Pattern[str]:
@@ -365,7 +369,8 @@ class Frames:
 
     def occurs(self, text: str) -> bool:
         """Whether a text holds any phrase of this half, whatever fills the slots."""
-        return self.pattern.search(plain(text)) is not None
+        words = plain(text)
+        return any(pattern.search(words) for word in words.split() for pattern in self._by_word.get(word, ()))
 
 
 def frames(half: Half) -> Frames:

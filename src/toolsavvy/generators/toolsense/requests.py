@@ -57,7 +57,8 @@ _VAGUE = re.compile(
     re.IGNORECASE,
 )
 _LISTING = re.compile(
-    r"^(?:(?:the|a|an|your|full|complete|paginated)\s+)*(?:list|array|collection|set|page)(?:ing)?\s+(?:of|containing)\s+"
+    r"^(?:(?:the|a|an|your|full|complete|paginated)\s+)*(?:list|array|collection|set"
+    r"|page)(?:ing)?\s+(?:of|containing)\s+"
     r"|^(?:all|every|each)\s+(?:of\s+)?|^one or more(?:\s+of)?\s+|^multiple\s+",
     re.IGNORECASE,
 )

@@ -290,17 +290,19 @@ def _wordings(
     seed: int,
     most: int,
 ) -> list[str]:
-    """Up to `most` different training requests of one tool, those that don't name it first."""
+    """Up to `most` different training requests of one tool, those first that neither name it nor sound like the benchmark."""
     tool, phrases, other = catalog.tools[position], frames("training"), frames("benchmark")
     rng = random.Random(f"{seed}/training/{tool.id}")
     owner = (tool.category or tool.group).removeprefix("Amazon ").removeprefix("AWS ")
-    texts: dict[str, None] = {}
+    texts: dict[str, tuple[bool, bool]] = {}
     for _ in range(4 * most if needs else 0):
         need = rng.choice(needs)
         do = clause(replace(need, thing=swapped(need.thing, phrases, rng)), phrases, rng)
         if owner and common[need.action, need.stems] > 1:
             do += f" for {owner}"
         text = rng.choice(phrases.easy).format(do=do)
-        if not other.occurs(text):
-            texts.setdefault(text)
-    return sorted(texts, key=lambda text: names_tool(text, tool))[:most]
+        if text not in texts:
+            texts[text] = names_tool(text, tool), other.occurs(text)
+        if sum(not any(faults) for faults in texts.values()) == most:
+            break
+    return sorted(texts, key=lambda text: texts[text])[:most]
