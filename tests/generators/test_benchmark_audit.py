@@ -130,8 +130,12 @@ def test_repeated_and_contradicting_items_are_found() -> None:
     other = tuple(ChoiceItem(f"{i.id}c", i.question, i.wrong[0], (i.correct, *i.wrong[1:]), i.tool) for i in first[:3])
     report = audit(mcq=ItemSet((*first, *again, *other), TEXTS), resamples=20)
     counts = report.findings["mcq"].counts
-    assert (counts["duplicate_items"], counts["contradicting_items"], counts["tools_asked_again"]) == (10, 3, 10)
+    assert (counts["duplicate_items"], counts["contradicting_items"], counts["tools_asked_again"]) == (10, 9, 10)
     assert {"duplicate_items", "contradicting_items"} <= failed(report)
+    several = [ChoiceItem(f"{i}", "Which parameter?", f"p{i}", ("a", "b", "c"), "t1") for i in range(5)]
+    assert audit(mcq=ItemSet(tuple(several), TEXTS), resamples=20).findings["mcq"].counts["contradicting_items"] == 0
+    both = [YesNoItem(f"{i}", "Is it?", i < 2, f"t{i // 3}") for i in range(6)]
+    assert audit(qa=ItemSet(tuple(both), TEXTS), resamples=20).findings["qa"].counts["contradicting_items"] == 3
 
 
 def test_answers_that_lean_within_a_pattern_are_found() -> None:

@@ -83,7 +83,7 @@ def measure_mcq(found: ItemSet[ChoiceItem], how: Settings) -> Findings:
         "distinct_questions_with_answer": len({(plain(i.question), plain(i.correct)) for i in items}),
         "distinct_items": len({_whole(item) for item in items}),
         "duplicate_items": _again(_whole(item) for item in items),
-        "contradicting_items": _contradictions((i.question, i.tool, plain(i.correct)) for i in items),
+        "contradicting_items": _disputed(items),
         **_leaks([(item.question, (item.tool,)) for item in items], texts),
         **_tools([item.tool for item in items], texts),
         **found.counts,
@@ -112,7 +112,7 @@ def measure_qa(found: ItemSet[YesNoItem], how: Settings) -> Findings:
     counts = {
         "distinct_questions": len(questions),
         "duplicate_items": _again((plain(item.question), item.tool) for item in items),
-        "contradicting_items": _contradictions((i.question, i.tool, i.answer) for i in items),
+        "contradicting_items": _contradictions(items),
         "questions_with_both_answers": sum(len(answers) == 2 for answers in sides.values()),
         "repeated_one_sided": sum(n for q, n in questions.items() if n > 1 and len(sides[q]) == 1),
         **_leaks([(item.question, (item.tool,)) for item in items], texts),
@@ -212,12 +212,19 @@ def _again(keys: Any) -> int:
     return sum(n - 1 for n in Counter(keys).values())
 
 
-def _contradictions(rows: Any) -> int:
-    """Questions about one tool, asked more than once, with several answers."""
-    answers: dict[tuple[str, str], set[Hashable]] = defaultdict(set)
-    for question, tool, answer in rows:
-        answers[plain(question), tool].add(answer)
-    return sum(len(found) > 1 for found in answers.values())
+def _contradictions(items: Sequence[YesNoItem]) -> int:
+    """Items whose question is asked about the same tool with the other answer."""
+    answers = Counter((plain(item.question), item.tool, item.answer) for item in items)
+    return sum((plain(item.question), item.tool, not item.answer) in answers for item in items)
+
+
+def _disputed(items: Sequence[ChoiceItem]) -> int:
+    """Items whose right answer is a wrong one where the same is asked about the same tool.
+
+    Two right answers alone are no contradiction: a tool has several parameters.
+    """
+    wrong = {(plain(item.question), item.tool, plain(option)) for item in items for option in item.wrong}
+    return sum((plain(item.question), item.tool, plain(item.correct)) in wrong for item in items)
 
 
 def spells(text: str, name: str) -> bool:
