@@ -61,6 +61,7 @@ def test_formats_say_what_they_are() -> None:
     several = {
         "request": 3,
         "verdict": 2,
+        "results": 0,  # the toy's tools say nothing of what they return
         "facts": sum(len(sentences(t.description, 9)) - 1 for t in DATA.catalog.tools) / 12,
     }
     assert {k: len(v) for k, v in by_kind.items()} == {k: several.get(k, 1) * 12 for k in FORMATS}
@@ -136,7 +137,7 @@ def test_a_catalog_of_one_tool_makes_rows() -> None:
     data = toy_set(1)
     tools = toy_tools(data)
     rows = memorization_rows(tools, data.catalog, FORMATS, 32)
-    assert {r.kind for r in rows} == set(FORMATS) - {"choice", "quiz", "need", "together", "facts"}
+    assert {r.kind for r in rows} == set(FORMATS) - {"choice", "quiz", "need", "together", "facts", "results"}
     assert query_rows(tools, data.catalog, data.train, 32)
 
 
@@ -144,7 +145,7 @@ def test_a_tool_without_description_or_parameters_still_has_rows() -> None:
     bare = Catalog("bare", (Tool("a", "do_this"), Tool("b", "do_that", "Does that. Twice.")))
     tools = toy_tools(dataclasses.replace(DATA, catalog=bare, splits={}))
     rows = memorization_rows(tools, bare, FORMATS, 32)
-    assert {r.kind for r in rows} == set(FORMATS) - {"parameters", "inputs", "need", "together", "quiz"}
+    assert {r.kind for r in rows} == set(FORMATS) - {"parameters", "inputs", "results", "need", "together", "quiz"}
     assert all(r.target and r.prompt for r in rows)
 
 
@@ -265,3 +266,13 @@ def test_needs_together_are_asked_for_in_one_request_and_share_its_mass(scheme: 
         assert golds == {i for i, need in needs if f"number {i} done" in text}
         sizes.add(len(golds))
     assert sizes == {2, 3, 4}
+
+
+def test_what_a_tool_takes_and_gives_back_is_told_by_the_names_of_its_fields() -> None:
+    schema_of = {name: {"type": "object", "properties": {name: {"type": "string"}}} for name in ("VpcId", "OwnState")}
+    tool = Tool("a", "do_this", "Does this.", parameters=schema_of["VpcId"], returns=schema_of["OwnState"])
+    bare = Catalog("bare", (tool, Tool("b", "do_that", "Does that.")))
+    tools = toy_tools(dataclasses.replace(DATA, catalog=bare, splits={}))
+    rows = memorization_rows(tools, bare, ["inputs", "results"], 32)
+    assert [(r.kind, decoded(tools, r.target[:-1])) for r in rows] == [("inputs", "vpc id"), ("results", "own state")]
+    assert all(tools.codes[0][0] in r.prompt for r in rows)

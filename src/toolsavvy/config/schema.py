@@ -16,7 +16,7 @@ from toolsavvy.errors import UserError, did_you_mean
 
 FORMATS = (
     *("document", "reverse", "phrase", "parameters", "choice", "request"),
-    *("need", "together", "facts", "inputs", "quiz", "verdict"),
+    *("need", "together", "facts", "inputs", "results", "quiz", "verdict"),
 )
 """Formats of stage-1 rows, as `training.formats` makes them."""
 EXPANSIONS = ("template", "llm")

@@ -46,15 +46,30 @@ def with_benchmarks(cfg: Config, data: RetrievalSet) -> RetrievalSet:
         items = list(read_rrb(suite.path, key=where).items)
         _refuse_foreign([(item.id, tool) for item in items for tool in item.gold], data.catalog, where, suite.path)
         _refuse_taught(items, taught, where)
-    queries = tuple(Query(i.id, i.query, dict.fromkeys(i.gold, 1), tier=i.tier) for i in items)
+    queries = tuple(Query(i.id, i.query, dict.fromkeys((i.anchor, *i.gold), 1), tier=i.tier) for i in items)
     return replace(data, splits={**data.splits, SPLIT: queries}, headline=data.headline or data.test_splits)
 
 
 def template_requests(data: RetrievalSet, suite: Rrb) -> list[RetrievalItem]:
-    """Requests made from the catalog alone."""
+    """Requests made from the catalog alone, for the tools whose requests are never trained on."""
+    from toolsavvy.generators.toolsense.halves import trained_half
     from toolsavvy.generators.toolsense.rrb import template_rrb
 
-    return template_rrb(data, suite.n, cap=None, near=None, seed=suite.seed)
+    return template_rrb(data, suite.n, seed=suite.seed, exclude_anchors=trained_half(data.catalog))
+
+
+def training_needs(data: RetrievalSet, seed: int) -> list[tuple[int, str]]:
+    """(tool, request) rows to train on: worded otherwise than the RRB of the set, and of no tool it is written for."""
+    from toolsavvy.generators.toolsense.halves import apart
+    from toolsavvy.generators.toolsense.rrb import training_requests
+
+    asked = data.splits.get(SPLIT, ())
+    anchors = {next(iter(query.relevant)) for query in asked}  # `with_benchmarks` puts it first
+    made = training_requests(data.catalog, seed, apart_from=[query.text for query in asked])
+    kept = apart(data.catalog, made, anchors)
+    if not kept:
+        log.warning("every tool anchors a request of the RRB: nothing is left for the formats need and together")
+    return kept
 
 
 def questions(cfg: Config, catalog: Catalog) -> dict[str, tuple[Mcq | Qa, ItemSet[Any]]]:

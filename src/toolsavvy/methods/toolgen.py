@@ -19,6 +19,7 @@ from toolsavvy.config.methods import RecipeConfig
 from toolsavvy.config.schema import Config, MemorizationConfig
 from toolsavvy.errors import UserError
 from toolsavvy.methods.after import run_after
+from toolsavvy.methods.benchmarks import training_needs
 from toolsavvy.methods.board import Board, refuse_unknown_members
 from toolsavvy.methods.common import (
     hardware,
@@ -161,15 +162,8 @@ def document_rows(
 ) -> list[Row]:
     """Rows made of the tools' own records alone, in every format."""
     near = neighbours(cfg, data.catalog, NEIGHBOURS) if {*NEAR} & {*formats} and len(data.catalog) > 1 else None
-    needs = _needs(data, cfg.seed) if {"need", "together"} & {*formats} else ()
+    needs = training_needs(data, cfg.seed) if {"need", "together"} & {*formats} else ()
     return memorization_rows(tools, data.catalog, formats, max_length, near, cfg.seed, needs)
-
-
-def _needs(data: RetrievalSet, seed: int) -> list[tuple[int, str]]:
-    """Requests in a person's words, worded otherwise than the benchmark's."""
-    from toolsavvy.generators.toolsense.requests import training_requests
-
-    return training_requests(data.catalog, seed)
 
 
 def train(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -171,9 +171,18 @@ def _facts(m: Material) -> Iterator[Row]:
 
 
 def _inputs(m: Material) -> Iterator[Row]:
-    keep = [(i, names) for i, t in enumerate(m.catalog.tools) if (names := parameter_names(t.parameters))]
+    return _fields(m, " List what you hand to this tool.", [t.parameters for t in m.catalog.tools], "inputs")
+
+
+def _results(m: Material) -> Iterator[Row]:
+    return _fields(m, " List what you get back from this tool.", [t.returns for t in m.catalog.tools], "results")
+
+
+def _fields(m: Material, question: str, schemas: Sequence[Mapping[str, Any]], kind: str) -> Iterator[Row]:
+    """From the token to the names of a schema's fields, where it has some."""
+    keep = [(i, names) for i, schema in enumerate(schemas) if (names := parameter_names(schema))]
     texts = [", ".join(split_words(n) for n in names[:12]) for _, names in keep]
-    return m.from_token(" List what you hand to this tool.", texts, [i for i, _ in keep], "inputs")
+    return m.from_token(question, texts, [i for i, _ in keep], kind)
 
 
 def _quiz(m: Material) -> Iterator[Row]:
@@ -255,6 +264,7 @@ FORMATS: dict[str, Callable[[Material], Iterator[Row]]] = {
     "together": _together,
     "facts": _facts,
     "inputs": _inputs,
+    "results": _results,
     "quiz": _quiz,
     "verdict": _verdict,
 }
