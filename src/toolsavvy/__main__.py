@@ -228,9 +228,10 @@ def _report_sweep(kind: str | None, ended: Sequence[Outcome], folder: Path) -> i
         return 0
     from toolsavvy.config.compose import compose, typed
     from toolsavvy.methods.report import after_sweep
+    from toolsavvy.tracking.sweep import differences, state_of
 
-    left = [(o, o.status.status if o.status else "not started") for o in ended if o.folder not in done]
-    missing = [f"job {o.number} ({' '.join(o.overrides)}): {state}" for o, state in left]
+    told = zip(ended, differences(ended), strict=True)
+    missing = [f"job {o.number} ({differs}): {state_of(o)}" for o, differs in told if o.folder not in done]
     settings = typed(compose(["method=report", f"method.kind={kind}"]).config).method
     try:
         after_sweep(settings, done, missing, folder)

@@ -115,6 +115,7 @@ def trajectories(
     *,
     axes: tuple[str, str],
     chance: tuple[float, str],
+    ends: tuple[str, str],
 ) -> None:
     """Draw labelled arrows from the first (hollow) to the last point (filled) of every path, with intervals.
 
@@ -123,6 +124,7 @@ def trajectories(
         panels: title, paths, and labelled heights of dashed lines; side by side on common axes.
         axes: what x and y are.
         chance: place and name of a dotted upright line.
+        ends: what the first and the last point are.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -144,16 +146,25 @@ def trajectories(
     plots[0].set_ylabel(_plain(axes[1]))
     plots[0].set_ylim(-3, 103)
     handles, labels = plots[0].get_legend_handles_labels()
+    meaning = f"hollow: {ends[0]}, filled: {ends[1]}"
+    columns = min(5, max(1, len(labels)))
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(5, max(1, len(labels))), fontsize=8, frameon=False
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=columns,
+        title=meaning,
+        fontsize=8,
+        title_fontsize=8,
+        frameon=False,
     )
     canvas.draw()
     figure.set_layout_engine("none")
     for ax, (_, paths, lines) in zip(plots, panels, strict=True):
         left = ax.get_xlim()[0]
-        ends = [(way.label, (way.points[-1].x, way.points[-1].y)) for way in paths]
-        told = [*ends, *((name, (left, height)) for name, height in lines), (chance[1], (chance[0], 0.0))]
-        _label(ax, canvas.get_renderer(), [name for name, _ in told], [place for _, place in told])
+        last = [(way.label, (way.points[-1].x, way.points[-1].y)) for way in paths]
+        named = [*last, *((name, (left, height)) for name, height in lines), (chance[1], (chance[0], 0.0))]
+        _label(ax, canvas.get_renderer(), [name for name, _ in named], [place for _, place in named])
     with atomic_write(path) as file:
         canvas.print_png(file, metadata={"Software": None})
 

@@ -22,11 +22,12 @@ KS = (1, 5, 10)
 
 
 def rrb_set() -> RetrievalSet:
-    """A request a tool: easy for the first half, of three tools for the others."""
+    """A request a tool: easy for the first half, then of three, then of four tools."""
     queries = []
     for i, tool in enumerate(TOOLS):
-        golds = [tool] if i < 12 else [tool, TOOLS[i - 1], TOOLS[i - 2]]
-        queries.append(Query(f"r{i}", f"request {i}", dict.fromkeys(golds, 1), tier="easy" if i < 12 else "medium"))
+        count, tier = (1, "easy") if i < 12 else (3, "medium") if i < 20 else (4, "hard")
+        golds = [tool, *TOOLS[i - count + 1 : i]]
+        queries.append(Query(f"r{i}", f"request {i}", dict.fromkeys(golds, 1), tier=tier))
     return RetrievalSet(DATA.catalog, {"rrb": tuple(queries)}, headline=("rrb",))
 
 

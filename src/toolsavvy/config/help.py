@@ -19,6 +19,7 @@ Commands
   toolsavvy dry_run=true                               check everything, print the plan, do nothing
   toolsavvy seed=1                                     the quickstart with another seed
   toolsavvy -m seed=0,1,2                              three seeds, one after the other, one table of jobs
+  toolsavvy -m +sweep=five_configurations              several jobs and a report at their end (conf/sweep/)
   toolsavvy experiment=toolgen_aws                     a published claim on more tools (conf/experiment/)
   toolsavvy method=evaluate 'retriever=[bm25,dense]'   compare retrievers
   toolsavvy method=evaluate catalog=jsonl catalog.path=tools.jsonl

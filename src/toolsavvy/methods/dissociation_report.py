@@ -29,20 +29,20 @@ from toolsavvy.suites.table import write_jsonl
 CHANCE = 25.0
 """Of four options, in percent."""
 LEGEND = (
-    "Percent with 95 % interval over tools. R@k: recall; IS@k: recall free / recall constrained. Retrieval is after "
-    "stage 2 (after stage 1 where there is none). MCQ: accuracy by likelihood, chance 25 %; QA: chance 50 %; both "
-    "before training (initialised token), after stage 1, after stage 2. Rivals and controls have one number, in the "
-    "first of the three columns: prior is the untrained model that sees the question alone, name and document are what "
-    "it is shown instead of the token, blind_… see no tool."
+    "Percent with 95 % interval over tools. R@k: recall, constrained and then free; IS: recall free / constrained; all "
+    "after stage 2 (after stage 1 where there is none). MCQ: accuracy by likelihood, chance 25 %; QA: chance 50 %; "
+    "both before training (initialised token), after stage 1, after stage 2. Rivals and controls have one number, in "
+    "the first of the three columns: prior is the untrained model that sees the question alone, name and document are "
+    "what it is shown instead of the token, blind_… see no tool."
 )
 
 
 def render(grid: Grid) -> Table:
     """For the terminal: value above interval, so that many columns fit."""
-    table = Table(title=escape(grid.title), title_justify="left", box=None, pad_edge=False, padding=(0, 1))
-    table.add_column("", no_wrap=True)
+    table = Table(title=escape(grid.title), title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", overflow="fold")
     for name in grid.head:
-        table.add_column(escape(name.replace(" ", "\n", 1)), justify="right")
+        table.add_column(escape(name.replace(" ", "\n", 1)), justify="right", no_wrap=True)
     for name, cells in grid.rows:
         table.add_row(escape(name), *("" if c is None else _stacked(c) for c in cells))
     return table
@@ -151,7 +151,7 @@ def draw(found: Dissociation, path: Path) -> bool:
             panels.append((title, paths, lines))
     if panels:
         axes = ("MCQ accuracy by likelihood, %", f"recall@{numbers.depth}, constrained, %")
-        trajectories(path, panels, axes=axes, chance=(CHANCE, "chance"))
+        trajectories(path, panels, axes=axes, chance=(CHANCE, "chance"), ends=(STAGE_1, STAGE_2))
     return bool(panels)
 
 

@@ -98,7 +98,7 @@ def main_grid(numbers: Numbers) -> Grid:
             found = [numbers.retrieval(row, system, suite, name, k, mode) for suite, name in places]
             cells = (*found, *(told if mode == CONSTRAINED else [None] * len(told)))
             if any(cells):
-                rows.append((f"{row} {word}" if mode == CONSTRAINED else f"  {word}", cells))
+                rows.append((row if mode == CONSTRAINED else f"  {word}", cells))
     for row in numbers.rows(RIVAL, CONTROL):
         system = next(n.system for n in numbers.all if n.configuration == row)
         found = [numbers.retrieval(row, system, suite, name, k, "") for suite, name in places]

@@ -58,20 +58,29 @@ def outcome(number: int, job: Job, folder: Path, outputs: Path, *, resume: bool)
 
 def job_table(outcomes: Sequence[Outcome]) -> Table:
     """One row a job."""
-    shared = set.intersection(*(set(o.overrides) for o in outcomes)) if len(outcomes) > 1 else set()
     table = Table(title=f"{len(outcomes)} jobs")
     for column in ("job", "overrides", "status", "seconds", "folder", "error"):
         table.add_column(column, overflow="fold")
-    for o in outcomes:
-        state = o.status.status if o.status else "not started"
-        if o.status is not None and state == "running" and not is_alive(o.status):
-            state = "cut off"
+    for o, differs in zip(outcomes, differences(outcomes), strict=True):
+        state = state_of(o)
         wall = "" if o.status is None or o.status.wall_seconds is None else f"{o.status.wall_seconds:.1f}"
         style = _STYLES.get(state, "red")
-        differs = " ".join(x for x in o.overrides if x not in shared)
         error = (o.status.error or "") if o.status else ""
         table.add_row(str(o.number), differs, f"[{style}]{state}[/]", wall, str(o.folder), error.replace("[", r"\["))
     return table
+
+
+def differences(outcomes: Sequence[Outcome]) -> list[str]:
+    """What every job differs in from some other."""
+    shared = set.intersection(*(set(o.overrides) for o in outcomes)) if len(outcomes) > 1 else set()
+    return [" ".join(x for x in o.overrides if x not in shared) for o in outcomes]
+
+
+def state_of(o: Outcome) -> str:
+    """In a word or two."""
+    if o.status is None:
+        return "not started"
+    return "cut off" if o.status.status == "running" and not is_alive(o.status) else o.status.status
 
 
 def show_jobs(outcomes: Sequence[Outcome], console: Console) -> int:
