@@ -76,7 +76,7 @@ class Requests:
         self.ground, self._pools = ground, dict[int, list[int]]()
 
     def slots(self, wanted: int | Mapping[str, int], chosen: Sequence[int]) -> list[Slot]:
-        """As many as each tier shall have, easy ones first.
+        """As many as each tier shall have, in turn: where tools run out, no tier goes empty.
 
         Raises:
             UserError: an unknown tier.
@@ -89,8 +89,8 @@ class Requests:
                     f"unknown tier {tier!r}", where="generator.tiers", expected=", ".join(TIERS),
                     fix=did_you_mean(tier, TIERS),
                 )  # fmt: skip
-        tiers = [tier for tier in TIERS for _ in range(wanted.get(tier, 0))]
-        return [Slot(n, tier) for n, tier in enumerate(tiers, 1)]
+        turns = [((i + 0.5) / wanted[tier], TIERS.index(tier)) for tier in wanted for i in range(wanted[tier])]
+        return [Slot(n, TIERS[place]) for n, (_, place) in enumerate(sorted(turns), 1)]
 
     def is_usable(self, slot: Slot, tool: int) -> bool:
         """Enough tools for the tier, and for an easy request no other tool with the same document in the catalog."""
