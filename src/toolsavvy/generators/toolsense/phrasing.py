@@ -144,23 +144,23 @@ _NOUNS: dict[str, tuple[str, str]] = {
     "ami": ("machine image", "server image"),
     "instance": ("machine", "compute box"),
     "ec2 instance": ("virtual machine", "virtual server"),
-    "instance type": ("machine size", "machine model"),
+    "instance type": ("machine size", "server flavor"),
     "vpc": ("private network", "virtual network"),
     "subnet": ("network segment", "address block"),
     "network acl": ("subnet firewall", "subnet packet filter"),
     "security group": ("instance firewall", "instance packet filter"),
     "load balancer": ("traffic balancer", "traffic spreader"),
-    "ebs volume": ("block disk", "attached disk"),
-    "volume": ("disk", "disk drive"),
+    "ebs volume": ("block disk", "mounted drive"),
+    "volume": ("disk", "storage drive"),
     "hosted zone": ("dns zone", "zone of domain records"),
     "health check": ("liveness probe", "heartbeat probe"),
     "launch template": ("server blueprint", "server recipe"),
-    "launch configuration": ("startup settings", "boot settings"),
+    "launch configuration": ("startup settings", "boot options"),
     "template": ("blueprint", "boilerplate"),
     "auto scaling group": ("self-sizing server fleet", "self-adjusting server pool"),
     "target group": ("backend pool", "backend set"),
     "route table": ("routing plan", "routing map"),
-    "customer gateway": ("on-premises router", "on-site router"),
+    "customer gateway": ("on-premises router", "on-site box"),
     "gateway": ("router", "traffic gate"),
     "network interface": ("network card", "network adapter"),
     "virtual interface": ("logical port", "logical circuit"),
@@ -169,14 +169,14 @@ _NOUNS: dict[str, tuple[str, str]] = {
     "connection": ("hookup", "line in"),
     "listener": ("port watcher", "port handler"),
     "accelerator": ("traffic booster", "speed-up layer"),
-    "endpoint": ("connection point", "entry address"),
+    "endpoint": ("connection point", "url to reach"),
     "reservation": ("booking", "advance hold"),
     "snapshot": ("point-in-time copy", "frozen copy"),
     "screenshot": ("screen capture", "screen grab"),
     "bucket": ("storage container", "storage bin"),
     "policy": ("rulebook", "set of ground rules"),
     "version": ("release", "edition"),
-    "association": ("pairing", "tie-up"),
+    "association": ("pairing", "linkage"),
     "device": ("appliance", "gadget"),
     "application": ("program", "software product"),
     "api key": ("access token", "caller key"),
@@ -213,12 +213,12 @@ _NOUNS: dict[str, tuple[str, str]] = {
     "license": ("usage permit", "software permit"),
     "picture": ("photo", "visual"),
     "photo": ("picture", "visual"),
-    "movie": ("film", "motion picture"),
+    "movie": ("film", "feature flick"),
     "price": ("cost", "price tag"),
     "company": ("business", "firm"),
     "restaurant": ("eatery", "diner"),
     "hotel": ("inn", "lodging"),
-    "song": ("track", "tune"),
+    "song": ("piece of music", "tune"),
     "article": ("write-up", "news piece"),
     "email": ("e-mail", "mail message"),
     "website": ("site", "web presence"),
@@ -236,13 +236,12 @@ _NOUNS: dict[str, tuple[str, str]] = {
     "airport": ("airfield", "flight hub"),
     "forecast": ("outlook", "look ahead"),
     "team": ("squad", "sports side"),
-    "statistic": ("figure", "stat"),
+    "statistic": ("stat", "tallied number"),
     "joke": ("gag", "funny line"),
     "keyword": ("search term", "search word"),
     "username": ("account handle", "nickname"),
     "comment": ("remark", "written reply"),
     "news": ("headlines", "current affairs"),
-    "energy": ("power", "electricity"),
     "animal": ("creature", "critter"),
     "law": ("legislation", "statute"),
     "score": ("tally", "points total"),
@@ -254,11 +253,9 @@ _NOUNS: dict[str, tuple[str, str]] = {
 """Term -> what the benchmark calls it; what training calls it. Plurals follow from `plural`."""
 _MASS = frozenset(
     (
-        "settings", "setup", "metadata", "background data", "descriptive data", "status", "disk space", "room for data",
-        "storage", "consumption", "use figures", "usage", 
-        "weather", "outdoor conditions", "sky conditions", "headlines",
-        "current affairs", "news", "power", "electricity", "energy", "legislation", "footage", "startup settings",
-        "boot settings",
+        "settings", "setup", "metadata", "background data", "descriptive data", "status", "disk space", "storage",
+        "room for data", "consumption", "use figures", "usage", "weather", "outdoor conditions", "sky conditions",
+        "headlines", "current affairs", "news", "legislation", "footage", "startup settings", "boot options",
     )
 )  # fmt: skip
 """Nouns without a plural of their own."""
@@ -416,7 +413,7 @@ def plain(text: str) -> str:
 def _finder(phrase: str) -> str:
     """The fixed parts of a phrase, in order, as a regular expression over `plain` text."""
     parts = [plain(part).strip() for part in _SLOT.split(phrase)]
-    return ".*".join(f" {re.escape(part)} " for part in parts if part).replace(" .* ", " (?:.* )?")
+    return ".*".join(f" {part} " for part in parts if part).replace(" .* ", " (?:.* )?")
 
 
 def _forms(word: str) -> list[str]:

@@ -121,7 +121,8 @@ _CLAUSE = re.compile(
     re.IGNORECASE,
 )
 _HEAD_END = re.compile(
-    r"\s+(?:\w{3,}ed (?:by|with|in|for|to|from|as|on)|of|for|in|on|with|from|to|that|at|under|between|by|about|within|across|per|as)\s+"
+    r"\s+(?:\w{3,}ed (?:by|with|in|for|to|from|as|on)|of|for|in|on|with|from|to|that|at|under|between|by|about|within|"
+    r"across|per|as)\s+"
 )
 _TERM = re.compile(r"[A-Za-z0-9][\w'-]*")
 
@@ -402,5 +403,6 @@ def _named(tool: Tool) -> Iterator[Need]:
 
 def fallback_need(tool: Tool) -> tuple[Need, ...]:
     """For a tool whose texts tell no action: something that goes by its name's words; () where it has none."""
-    thing = spoken(" ".join(re.findall(r"[A-Za-z0-9]+", split_words(tool.name))[:MOST_WORDS]))
+    words = " ".join(re.findall(r"[A-Za-z0-9]+", split_words(tool.name))[:MOST_WORDS])
+    thing = spoken(words) or words
     return (Need("use", f"something for {thing}", "fallback"),) if thing else ()

@@ -30,8 +30,6 @@ NEEDED: Mapping[str, int] = {"easy": 2, "medium": 3, "hard": 5}
 EQUAL = (1 / 3, 1 / 3, 1 / 3)
 LEAST_POOL = 7
 """Six golds and one wrong tool."""
-_TRIED = 40
-"""Anchors tried for one item at most."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +196,7 @@ def _together(catalog: Catalog, queries: Sequence[Query]) -> dict[int, list[int]
 def _drafts(
     composer: Composer, wanted: Mapping[str, int], n: int, cap: int | None, seed: int, excluded: set[str]
 ) -> dict[str, list[Draft]]:
-    """Requests by tier; every tool is the anchor of one at most, and no service gives more than its cap."""
+    """Requests by tier; a tool is the anchor of one a tier at most, and services keep to their caps in every turn."""
     catalog, service = composer.catalog, composer.service
     drafts: dict[str, list[Draft]] = {tier: [] for tier in TIERS}
     able = [i for i, tool in enumerate(catalog.tools) if composer.rivals.needs[i] and tool.id not in excluded]
@@ -208,19 +206,24 @@ def _drafts(
     most = draw_tools(catalog, n, cap=cap, seed=seed, among=able).cap
     order = draw_tools(catalog, len(able), cap=len(able), seed=seed, among=able).tools
     used: Counter[str] = Counter()
-    for anchor in order[: n * _TRIED]:
-        if service is not None and most is not None and used[service[anchor]] >= most:
-            continue
-        # The tier that lacks most comes first; of equals, the one that fewest tools fit.
-        lacking = [tier for tier in reversed(TIERS) if len(drafts[tier]) < wanted[tier]]
-        if not lacking:
-            break
-        for tier in sorted(lacking, key=lambda tier: len(drafts[tier]) / wanted[tier]):
-            draft = composer.write(tier, anchor)
-            if draft is not None:
-                drafts[tier].append(draft)
-                used.update([service[anchor]] if service is not None else [])
-                break
+    tried: set[tuple[str, int]] = set()
+    served: Counter[int] = Counter()
+    for turn in range(1, len(TIERS) + 1):  # a tool is asked for in a second tier only once there is no fresh one left
+        for anchor in order:
+            lacking = [tier for tier in reversed(TIERS) if len(drafts[tier]) < wanted[tier]]
+            if not lacking:
+                return drafts
+            if served[anchor] >= turn or (service and most and used[service[anchor]] >= most * turn):
+                continue
+            # The tier that lacks most comes first; of equals, the one that fewest tools fit.
+            for tier in sorted(lacking, key=lambda tier: len(drafts[tier]) / wanted[tier]):
+                draft = composer.write(tier, anchor) if (tier, anchor) not in tried else None
+                tried.add((tier, anchor))
+                if draft is not None:
+                    drafts[tier].append(draft)
+                    served[anchor] += 1
+                    used.update([service[anchor]] if service else [])
+                    break
     return drafts
 
 
@@ -290,7 +293,7 @@ def _wordings(
     seed: int,
     most: int,
 ) -> list[str]:
-    """Up to `most` different training requests of one tool, those first that neither name it nor sound like the benchmark."""
+    """Up to `most` different training requests of one tool, those first that neither name it nor sound like ours."""
     tool, phrases, other = catalog.tools[position], frames("training"), frames("benchmark")
     rng = random.Random(f"{seed}/training/{tool.id}")
     owner = (tool.category or tool.group).removeprefix("Amazon ").removeprefix("AWS ")
