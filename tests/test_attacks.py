@@ -163,6 +163,13 @@ def test_a_question_whose_group_is_held_out_teaches_nothing_about_itself() -> No
     assert attacks.option_words([], []).shape == (0,)
 
 
+def test_the_same_question_elsewhere_answers_and_exact_balance_is_its_inverse() -> None:
+    rows = [("A?", True), ("a?", True), ("A?", False), ("B?", True), ("C?", True), ("C?", False), ("A?", True)]
+    items = [yes_no(str(i), *row) for i, row in enumerate(rows)]
+    assert attacks.question_prior(items).tolist() == [1, 1, 0, 0.5, 0, 0, 1]
+    assert attacks.question_prior([]).shape == (0,)
+
+
 def test_what_is_held_out_together() -> None:
     services = {"a": text("a", "Video"), "b": text("b", "Maps"), "c": text("c"), "d": text("d", "Video")}
     items = [yes_no("1", "Is it?", True, "a"), yes_no("2", "is  it?", False, "b"), yes_no("3", "Or?", True, "c")]

@@ -109,6 +109,19 @@ def question_only(items: Sequence[YesNoItem], groups: Sequence[Hashable], folds:
     return np.where(np.abs(yes) <= TIE, 0.5, (yes > 0) == truth)
 
 
+def question_prior(items: Sequence[YesNoItem]) -> np.ndarray:
+    """Answer as the other records with the same question mostly do, float64 [item]; 0.5 where none or half say yes.
+
+    Exact balance gives itself away here: where a question is asked twice with either answer, this is 0, and its inverse
+    always right.
+    """
+    sums = Counter[str]()
+    for item in items:
+        sums[_plain(item.question)] += 1 if item.answer else -1
+    others = [(sums[_plain(item.question)] - (s := 1 if item.answer else -1)) * s for item in items]
+    return (np.sign(np.array(others, dtype=np.float64)) + 1) / 2
+
+
 def answer_prior_scores(items: Sequence[ChoiceItem]) -> np.ndarray:
     """How often each option is right in the other records, float64 [item, option]; case and spaces do not count."""
     right = Counter(_plain(item.correct) for item in items)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, question_only, tokens
+from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, question_only, question_prior, tokens
 from toolsavvy.benchmark import OPTIONS, TIERS, ChoiceItem, ItemSet, RetrievalItem, ToolText, YesNoItem
 from toolsavvy.catalog import split_words
 from toolsavvy.catalogs.splits import plain
@@ -121,8 +121,9 @@ def measure_qa(found: ItemSet[YesNoItem], how: Settings) -> Findings:
     }
     gap, patterns = _pattern_gap(items)
     shares = {"question_only": share(blind), "yes_share": share(truth)}
-    numbers = {"pattern_yes_gap": gap, **_services([item.tool for item in items], texts)}
     chance = dict.fromkeys(shares, 0.5)
+    shares["question_prior"] = share(question_prior(items))  # not checked: any exact balance is far below chance here
+    numbers = {"pattern_yes_gap": gap, **_services([item.tool for item in items], texts)}
     return Findings(len(items), counts | {"frequent_patterns": patterns}, shares, numbers, chance)
 
 
