@@ -71,12 +71,13 @@ def keep_balanced(
         tolerance: allowed distance of an attack's mean from chance.
     """
     kept = list(items)
-    while True:
+    while kept:
         matrix = np.array([np.asarray(v, dtype=np.float64) for v in attack(kept).values()]).reshape(-1, len(kept))
         drop = _to_drop(matrix - chance, len(kept) - (most or len(kept)), len(kept) - least, tolerance * AIM)
         if not drop:
-            return kept
+            break
         kept = [item for i, item in enumerate(kept) if i not in drop]
+    return kept
 
 
 def _to_drop(excess: np.ndarray, needed: int, allowed: int, tolerance: float) -> set[int]:

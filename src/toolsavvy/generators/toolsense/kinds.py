@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,8 +17,10 @@ from toolsavvy.generators.toolsense.ground import Recipe
 from toolsavvy.generators.toolsense.making import Maker
 from toolsavvy.generators.toolsense.mcq import template_mcq
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
+from toolsavvy.generators.toolsense.qa import template_qa
 from toolsavvy.generators.toolsense.rrb import make_rrb
 from toolsavvy.generators.toolsense.settings import Settings
+from toolsavvy.generators.toolsense.tools import CAP_SHARE
 from toolsavvy.generators.toolsense.writing import ChoiceWriter, LlmWriter, RequestWriter, YesNoWriter
 from toolsavvy.models.chat import Chat
 from toolsavvy.retrieval.ranking import Retriever
@@ -66,6 +70,10 @@ class RequestMaker(Maker[RetrievalItem]):
         """Requests by tier."""
         return apportioned(n, self.tiers)
 
+    def settled(self, items: Sequence[RetrievalItem]) -> Sequence[RetrievalItem]:
+        """With first places of pools as chance would have them."""
+        return with_even_first_places(items, self.how.seed)
+
 
 class ChoiceMaker(Maker[ChoiceItem]):
     """Makes multiple-choice questions (MCQ)."""
@@ -94,10 +102,9 @@ class YesNoMaker(Maker[YesNoItem]):
     chance = 0.5
 
     def from_template(self, n: int, near: Neighbourhood) -> tuple[Sequence[YesNoItem], Mapping[str, int]]:
-        """As `template_qa`."""
-        from toolsavvy.generators.toolsense.qa import template_qa
-
-        return template_qa(self.catalog, n, cap=self.how.cap, near=near, seed=self.how.seed), {}
+        """As `template_qa`; a service may have two of a few questions, since both answers are put to one service."""
+        cap = self.how.cap or max(2, math.ceil(n * CAP_SHARE))
+        return template_qa(self.catalog, n, cap=cap, near=near, seed=self.how.seed), {}
 
     def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[YesNoItem]:
         """As `YesNoWriter`."""
@@ -123,3 +130,35 @@ def apportioned(n: int, shares: Mapping[str, float]) -> dict[str, int]:
     for tier in order[: n - sum(counts.values())]:
         counts[tier] += 1
     return {tier: count for tier, count in counts.items() if count}
+
+
+def with_even_first_places(items: Sequence[RetrievalItem], seed: int) -> list[RetrievalItem]:
+    """The same pools with a gold tool, and the anchor, in the first place as often as chance expects in every tier.
+
+    Systematic sampling: each pool's chances stay what a shuffle gives (golds / pool, 1 / pool), but their sums over a
+    tier are off by less than one item, so that choosing the first tool scores chance in every set and not on average.
+    """
+    rng = random.Random(f"{seed}/first places")
+    due = {tier: [rng.random(), rng.random()] for tier in TIERS}  # anchors, other golds
+    out = []
+    for item in items:
+        others = [tool for tool in item.gold if tool != item.anchor]
+        wrong = [tool for tool in item.pool if tool not in item.gold]
+        place = due[item.tier]
+        place[0] += 1 / len(item.pool)
+        place[1] += len(others) / len(item.pool)
+        if place[0] >= 1:
+            place[0] -= 1
+            first = item.anchor
+        elif place[1] >= 1:
+            place[1] -= 1
+            first = rng.choice(others)
+        else:
+            first = rng.choice(wrong or item.gold)
+        out.append(replace(item, pool=_swapped(item.pool, first)))
+    return out
+
+
+def _swapped(pool: Sequence[str], first: str) -> tuple[str, ...]:
+    """The pool with one tool in the first place, and the one that was there in its."""
+    return tuple(first if tool == pool[0] else pool[0] if tool == first else tool for tool in pool)

@@ -26,7 +26,7 @@ from toolsavvy.generators.toolsense.ground import Recipe
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, from_retriever, neighbourhood
 from toolsavvy.generators.toolsense.progress import bar
 from toolsavvy.generators.toolsense.settings import Settings
-from toolsavvy.generators.toolsense.tools import sample_tools
+from toolsavvy.generators.toolsense.tools import CAP_SHARE, sample_tools
 from toolsavvy.generators.toolsense.writing import LlmWriter, Written, refuse_empty
 from toolsavvy.models.chat import Chat
 from toolsavvy.retrieval.ranking import Retriever
@@ -121,6 +121,10 @@ class Maker(ABC, Generic[Item]):
         """Items that stay or go together."""
         return [(item,) for item in items]
 
+    def settled(self, items: Sequence[Item]) -> Sequence[Item]:
+        """A last touch to what is kept."""
+        return items
+
     @cached_property
     def texts(self) -> Mapping[str, ToolText]:
         """What the catalog says of its tools."""
@@ -169,7 +173,9 @@ class Maker(ABC, Generic[Item]):
         if len(kept) < most:
             log.warning("%s: %d items instead of %d", self.kind, len(kept), most)
         counts = {"asked": most, "made": len(made.items), "dropped_for_balance": len(made.items) - len(kept)}
-        return Made(kept, {**counts, "kept": len(kept), **made.counts}, merged(rounds) if rounds else None)
+        return Made(
+            self.settled(kept), {**counts, "kept": len(kept), **made.counts}, merged(rounds) if rounds else None
+        )
 
     def _kept(self, items: Sequence[Item]) -> Sequence[Item]:
         """The items that may stay, in their order; all of them where no attack is off chance."""
@@ -195,7 +201,7 @@ class Maker(ABC, Generic[Item]):
     def _write(self, n: int, near: Neighbourhood, store: Path) -> Made[Item]:
         """Items by language models."""
         assert self.llm is not None and self.judge is not None
-        cap = self.how.cap or max(1, math.ceil(self.how.n * 0.05))
+        cap = self.how.cap or max(1, math.ceil(self.how.n * CAP_SHARE))
         chosen = sample_tools(self.catalog, math.ceil(n * TRIED), cap=cap, seed=self.how.seed)
         writer = self.writer(self.llm, self.judge, self.recipe())
         with bar(f"{self.kind}: {self.llm.name}", n) as progress:
