@@ -157,6 +157,17 @@ def test_runs_that_lack_a_part_are_shown_and_told(tmp_path: Path) -> None:
     assert printed(predicted_table(found.predicted))
 
 
+def test_a_job_without_results_is_told_and_a_damaged_one_is_refused(tmp_path: Path) -> None:
+    run, empty = trained(tmp_path / "a"), run_folder(tmp_path / "b", "tg_h")
+    assert gather([run, empty], (), 20).missing == (f"TG-H: no results in {empty}",)
+    (empty / "results.jsonl").unlink()
+    assert gather([run, empty], (), 20).missing == (f"TG-H: no results in {empty}",)
+    (empty / "results.jsonl").write_text('{"system": \n')
+    with pytest.raises(UserError, match="broken JSON") as caught:
+        gather([run, empty], (), 20)
+    assert f"{empty / 'results.jsonl'}, line 1" in caught.value.where
+
+
 def test_rivals_alone_make_a_table_without_a_figure(tmp_path: Path) -> None:
     retrieval(run_folder(tmp_path / "a", method="evaluate"), {"bm25": {"": several(12)}})
     found = gather([tmp_path / "a"], (), 50)

@@ -105,6 +105,8 @@ class Trained:
     @property
     def missing(self) -> list[str]:
         """What this run has not measured."""
+        if not self.run.rows:
+            return [f"{self.name}: no results in {self.folder}"]
         if not self.is_generator:
             return []
         absent = [suite for suite in (*RETRIEVAL, *KNOWLEDGE) if suite not in self.suites]
