@@ -20,8 +20,8 @@ WITHIN = 60
 """Words of a document that count as its beginning: what a model that read truncated documents has seen."""
 SHORTEST, LONGEST = 4, 30
 """Words of a sentence that may be an option."""
-LEAST_STEMS = 2
-"""Content words of a purpose; a further statement needs more."""
+LEAST_STEMS, LEAST_DETAIL_STEMS = 2, 4
+"""Content words of a purpose, and of a further statement: with fewer it could be anyone's."""
 PARAMETER_WORDS = 6
 _PRECISE = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|\s*\n\s*")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|incl|no|U\.S|St)\.$", re.IGNORECASE)
@@ -207,7 +207,7 @@ class ToolFacts:
         return tuple(
             text
             for place, text in self._said
-            if place > 0 and not _IDENTIFIER.search(text) and len(stems(text)) > LEAST_STEMS
+            if place > 0 and not _IDENTIFIER.search(text) and len(stems(text)) >= LEAST_DETAIL_STEMS
         )
 
     @cached_property

@@ -164,12 +164,13 @@ class _Maker:
         self._catalog, self._near, self._facts, self._rng = catalog, near, facts, rng
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
         self._ledger = Ledger(1 / OPTIONS)
+        self._cost = 0.0
         self._used: set[str] = set()
         self._made: Counter[str] = Counter()
         self._asked: defaultdict[int, set[str]] = defaultdict(set)
 
     def make(self, tool: int) -> bool:
-        """One more item about a tool, in the pattern that is furthest behind; False where none can be made."""
+        """One more item about a tool, in the pattern that is furthest behind; False where none keeps the balance."""
         order = sorted(self._weights, key=lambda p: (p in self._asked[tool], (self._made[p] + 1) / self._weights[p]))
         best: tuple[float, Draft, tuple[str, ...], dict[str, float]] | None = None
         for pattern in order:
@@ -179,8 +180,9 @@ class _Maker:
                     best = (found[0], draft, *found[1:])
             if best and best[0] <= _limit(len(self.items)):
                 break
-        if best is None:
+        if best is None or best[0] > max(_limit(len(self.items)), self._cost):
             return False
+        self._cost = best[0]
         self._take(*best[1:])
         return True
 
@@ -255,8 +257,8 @@ class _Maker:
 
 
 def _limit(made: int) -> float:
-    """Squared excess that an item may leave behind before another pattern is tried: a few points' worth."""
-    return 20.0 + 0.05 * made
+    """Squared excess that an item may leave behind: some two points for each of eight attacks, more at the start."""
+    return 8 * (1 + 0.015 * made) ** 2
 
 
 _NAMED = ("spelled", "words", "stems")

@@ -8,6 +8,7 @@ The very same question is put to two tools of one service with opposite answers,
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,7 +20,7 @@ from toolsavvy.errors import UserError
 from toolsavvy.generators.toolsense.facts import WITHIN, Facts, ToolFacts, all_stems, plain
 from toolsavvy.generators.toolsense.mcq import NEAR, check_patterns
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, neighbourhood
-from toolsavvy.generators.toolsense.tools import Turns
+from toolsavvy.generators.toolsense.tools import CAP_SHARE, Turns
 
 log = logging.getLogger("toolsavvy")
 
@@ -55,12 +56,10 @@ class Statement:
 
     Args:
         text: what the question holds.
-        holds: of which tools it is true: a fact of their records.
-        fails: of which tools it is surely false.
+        fails: whether it is surely false of a tool; also told if that one is of the same service.
     """
 
     text: str
-    holds: Callable[[ToolFacts], bool]
     fails: Callable[[ToolFacts, bool], bool]
 
 
@@ -76,12 +75,12 @@ def template_qa(
 ) -> list[YesNoItem]:
     """Up to n yes/no questions, yes and no equally often in every pattern (an odd n leaves one over).
 
-    A tool whose service has no partner for it is asked alone; such questions are as often yes as no, too.
+    A tool that is alone in its service gets a question of its own with each answer.
 
     Args:
         catalog: the tools; two whose records contradict one another are needed at least.
         n: how many; fewer where the records have no more facts.
-        cap: most items of one service; None: 5 % of n, raised where services are too few.
+        cap: most items of one service, two at least; None: 5 % of n; raised where services are too few.
         near: where partners and wrong facts come from; None: near by words.
         seed: of all draws.
         weights: pattern -> how often it is wanted; a pattern that is left out is not asked.
@@ -91,7 +90,8 @@ def template_qa(
         UserError: n below 1, an unknown pattern, or a catalog without any item.
     """
     check_patterns(weights, WORDINGS)
-    turns = Turns(catalog, n, cap=cap, seed=seed)
+    most = math.ceil(n * CAP_SHARE) if cap is None else cap
+    turns = Turns(catalog, n, cap=max(2, most) if most > 0 else most, seed=seed)
     rng = random.Random(f"{seed}/qa")
     maker = _Maker(catalog, neighbourhood(catalog, near), Facts(catalog, within), weights, turns, rng)
     for tool in turns.upcoming(n, of=maker.complete):
@@ -124,7 +124,6 @@ class _Maker:
         self._catalog, self._near, self._facts, self._turns, self._rng = catalog, near, facts, turns, rng
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
         self._pairs: list[tuple[YesNoItem, YesNoItem]] = []
-        self._alone: dict[str, YesNoItem] = {}
         self._used: set[tuple[str, str]] = set()
         self._made: Counter[str] = Counter()
         self._asked: Counter[int] = Counter()
@@ -147,27 +146,30 @@ class _Maker:
         for pattern in order:
             if self._turns.room(tool) >= 2 and self._pair(tool, pattern):
                 return
-        if not any(self._are_together(tool, other) for other in self._near.of(tool, NEAR)):
-            for pattern in order:
-                if self._single(tool, pattern):
-                    return
+        for pattern in order:
+            if self._turns.room(tool) >= 2 and not self._partners(tool) and self._alone(tool, pattern):
+                return
 
     def _are_together(self, tool: int, other: int) -> bool:
         """Whether a classifier that holds services apart would never learn one's answer from the other's."""
         return not self._has_groups or (bool(self._groups[tool]) and self._groups[tool] == self._groups[other])
 
+    def _partners(self, tool: int) -> list[int]:
+        """Near tools of its service."""
+        return [other for other in self._near.of(tool, NEAR) if self._are_together(tool, other)]
+
     def _pair(self, tool: int, pattern: str) -> bool:
         """One question to this tool and a near one of its service; which of them says yes is drawn."""
-        near = [other for other in self._near.of(tool, NEAR) if self._are_together(tool, other)]
+        near = self._partners(tool)
         partners = [other for other in near if self._asked[other] < self._turns.rounds]
         own = [(tool, other) for other in partners]
-        ways = [own, [(other, tool) for other in partners]]
+        ways = [own, [(other, tool) for other in partners]]  # (yes, no)
         self._rng.shuffle(ways)
         for way in ways:
             found = self._best(pattern, way, near)
             if found:
                 statement, yes, no = found
-                self._add(pattern, statement, yes, no)
+                self._add(pattern, (statement, yes), (statement, no))
                 return True
         return False
 
@@ -177,9 +179,7 @@ class _Maker:
         """Of the first fits, the one whose words are as much in the one tool's name as in the other's."""
         fits: list[tuple[int, int, Statement, int, int]] = []
         for yes, no in way:
-            for statement in _STATEMENTS[pattern](self._facts[yes], [self._facts[o] for o in near]):
-                if (pattern, plain(statement.text)) in self._used:
-                    continue
+            for statement in self._unused(pattern, [yes], near):
                 if statement.fails(self._facts[no], self._facts.are_one_service(yes, no)):
                     words = all_stems(statement.text)
                     gap = len(words & self._facts[yes].name_words) - len(words & self._facts[no].name_words)
@@ -189,42 +189,43 @@ class _Maker:
                 break
         return min(fits, key=lambda fit: fit[:2])[2:] if fits else None
 
-    def _single(self, tool: int, pattern: str) -> bool:
-        """A question to a tool that has no partner: yes and no by turns."""
-        waiting = self._alone.get(pattern)
-        wants_yes = not waiting.answer if waiting else self._rng.random() < 0.5
-        near = self._near.of(tool, NEAR)
-        sources = [tool] if wants_yes else near
-        for source in sources:
-            for statement in _STATEMENTS[pattern](self._facts[source], [self._facts[o] for o in near]):
-                one = self._facts.are_one_service(tool, source)
-                if (pattern, plain(statement.text)) in self._used:
-                    continue
-                if wants_yes or statement.fails(self._facts[tool], one):
-                    self._used.add((pattern, plain(statement.text)))
-                    item = self._item(pattern, statement, tool, answer=wants_yes)
-                    if waiting:
-                        self._pairs.append((waiting, item))
-                        self._made[pattern] += 1
-                        del self._alone[pattern]
-                    else:
-                        self._alone[pattern] = item
-                    return True
-        return False
+    def _alone(self, tool: int, pattern: str) -> bool:
+        """Two questions to a tool that is alone in its service: a fact of its own, and one of a near tool.
 
-    def _add(self, pattern: str, statement: Statement, yes: int, no: int) -> None:
-        self._used.add((pattern, plain(statement.text)))
-        items = [self._item(pattern, statement, yes, answer=True), self._item(pattern, statement, no, answer=False)]
+        Both, so that its service holds a yes and a no: else a classifier would learn from the other services which of
+        the two is one short.
+        """
+        near = self._near.of(tool, NEAR)
+        own = next(self._unused(pattern, [tool], near), None)
+        others = self._unused(pattern, near, near)
+        wrong = next((s for s in others if s.fails(self._facts[tool], False)), None)
+        if own is None or wrong is None:
+            return False
+        self._add(pattern, (own, tool), (wrong, tool))
+        return True
+
+    def _unused(self, pattern: str, sources: Iterable[int], near: Sequence[int]) -> Iterator[Statement]:
+        """Statements about some tools that no question holds yet."""
+        around = [self._facts[other] for other in near]
+        for source in sources:
+            for statement in _STATEMENTS[pattern](self._facts[source], around):
+                if (pattern, plain(statement.text)) not in self._used:
+                    yield statement
+
+    def _add(self, pattern: str, yes: tuple[Statement, int], no: tuple[Statement, int]) -> None:
+        """Write down two questions of one wording: (what is asked, of which tool)."""
+        wordings = WORDINGS[pattern]
+        wording = wordings[self._made[pattern] % len(wordings)]
+        self._made[pattern] += 1
+        items = []
+        for answer, (statement, tool) in ((True, yes), (False, no)):
+            self._used.add((pattern, plain(statement.text)))
+            self._asked[tool] += 1
+            self._turns.took(tool)
+            question = wording.format(statement.text)
+            items.append(YesNoItem("", question, answer, self._catalog.tools[tool].id, pattern))
         self._rng.shuffle(items)
         self._pairs.append((items[0], items[1]))
-        self._made[pattern] += 1
-
-    def _item(self, pattern: str, statement: Statement, tool: int, *, answer: bool) -> YesNoItem:
-        self._asked[tool] += 1
-        self._turns.took(tool)
-        wordings = WORDINGS[pattern]
-        question = wordings[self._made[pattern] % len(wordings)].format(statement.text)
-        return YesNoItem("", question, answer, self._catalog.tools[tool].id, pattern)
 
 
 def _purposes(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
@@ -232,7 +233,6 @@ def _purposes(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
     if text := own.purpose:
         yield Statement(
             text,
-            lambda other: other.states(text),
             lambda other, one: other.contradicts(text, is_own_service=one),
         )
 
@@ -242,7 +242,6 @@ def _inputs(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
     for words in _telling([i.words for i in own.inputs], [[i.words for i in other.inputs] for other in near]):
         yield Statement(
             words,
-            lambda other, w=words: w in {i.words for i in other.inputs},
             lambda other, one, w=words: other.lacks_input(w),
         )
 
@@ -252,7 +251,6 @@ def _results(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
     for words in _telling(own.results, [other.results for other in near]):
         yield Statement(
             words,
-            lambda other, w=words: w in other.results,
             lambda other, one, w=words: other.lacks_result(w),
         )
 
@@ -264,7 +262,6 @@ def _required(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
             words = given.words
             yield Statement(
                 words,
-                lambda other, w=words: any(i.words == w and i.is_required for i in other.inputs),
                 lambda other, one, w=words: [i.is_required for i in other.inputs if i.words == w] == [False],
             )
 
@@ -277,7 +274,6 @@ def _types(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
             words = given.words
             yield Statement(
                 f'{kind} for "{words}"',
-                lambda other, w=words, k=kind: k in [KINDS.get(i.kind) for i in other.inputs if i.words == w],
                 lambda other, one, w=words, k=kind: _is_other_kind(other, w, k),
             )
 

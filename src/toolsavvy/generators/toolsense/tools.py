@@ -41,9 +41,13 @@ def sample_tools(
 ) -> list[int]:
     """`draw_tools` without its account; a raised cap is logged."""
     drawn = draw_tools(catalog, n, cap=cap, seed=seed, among=among)
-    if drawn.is_raised:
-        log.warning("catalog %s has too few services for the cap: up to %s tools each instead", catalog.name, drawn.cap)
+    _say_if_raised(catalog, drawn)
     return list(drawn.tools)
+
+
+def _say_if_raised(catalog: Catalog, drawn: Drawn) -> None:
+    if drawn.is_raised:
+        log.warning("catalog %s has too few services for the cap: up to %s tools each", catalog.name, drawn.cap)
 
 
 def draw_tools(
@@ -103,12 +107,13 @@ class Turns:
 
     def __init__(self, catalog: Catalog, n: int, *, cap: int | None = None, seed: int = 0) -> None:
         """Draw the order."""
-        first = sample_tools(catalog, n, cap=cap, seed=seed)
-        others = sorted(set(range(len(catalog))) - set(first))
+        drawn = draw_tools(catalog, n, cap=cap, seed=seed)
+        _say_if_raised(catalog, drawn)
+        others = sorted(set(range(len(catalog))) - set(drawn.tools))
         random.Random(f"{seed}/turns").shuffle(others)
-        self._order = (*first, *others)
+        self._order = (*drawn.tools, *others)
         self._labels = services(catalog)
-        self._cap = draw_tools(catalog, n, cap=cap, seed=seed).cap
+        self._cap = drawn.cap
         self._taken: Counter[str] = Counter()
         self.rounds = 1
 
