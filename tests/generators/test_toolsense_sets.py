@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 from set_world import query, source, tool
 
+from chat_items import well
 from toolsavvy.attacks import CHOICE_ATTACKS
 from toolsavvy.benchmark import ChoiceItem, RetrievalItem, YesNoItem, texts_of
 from toolsavvy.catalog import Catalog, RetrievalSet, Tool
+from toolsavvy.catalogs import toy
 from toolsavvy.catalogs.toolsense_items import read_items
 from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import Exchange, Usage
@@ -199,6 +201,46 @@ def test_judges_are_others_unless_that_is_wanted() -> None:
     with pytest.raises(UserError) as caught:
         Mcq(DATA, backend="llm")
     assert caught.value.where == "generator.llm"
+
+
+class Able:
+    """A chat that writes and judges as it should; it counts tokens as its server would."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.asked = name, 0
+
+    def answer(self, conversations: Any, *, heard: Any = None, **how: Any) -> list[Reply]:
+        replies = [self.said(conversation) for conversation in conversations]
+        for i, reply in enumerate(replies if heard else ()):
+            heard(i, reply)
+        return replies
+
+    def said(self, conversation: Sequence[Message]) -> Reply:
+        self.asked += 1
+        return Reply(well({"messages": [asdict(message) for message in conversation]}).text, "", 100, 10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_models_make_a_set_and_every_word_is_on_file(tmp_path: Path, kind: str) -> None:
+    writer, judge = Able("writer"), Able("judge")
+    how = {"llm": writer, "judge": judge, "backend": "llm", "n": 8, "cap": 3, "prices": {"input": 1, "output": 2}}
+    folder, product, notes = made(tmp_path, kind, toy.load(), **how)
+    items = read_items(kind, folder / f"{kind}.jsonl").items
+    assert 4 <= len(items) <= 8
+    assert notes["usage"]["writer"]["calls"] == writer.asked > 0
+    assert notes["usage"]["judge"]["calls"] == judge.asked > 0
+    assert notes["usage"]["cost"] == pytest.approx((writer.asked + judge.asked) * (100 + 2 * 10) / 1e6)
+    attempts = [json.loads(line) for line in (folder / "generation.jsonl").read_text().splitlines()]
+    assert {item.id for item in items} <= {a["item"] for a in attempts if "accepted" in a["fates"]}
+    assert "generation.jsonl" in product.files
+    assert any("cost 0.00" in table.title for table in product.tables)
+    if kind == "qa":
+        assert Counter(item.answer for item in items).most_common(1)[0][1] == len(items) / 2
+    if kind == "rrb":
+        assert {item.tier for item in items} == {"easy", "medium", "hard"}
+    asked = writer.asked + judge.asked
+    made(tmp_path, kind, toy.load(), **how)  # the store in the run's checkpoints has it all
+    assert writer.asked + judge.asked == asked
 
 
 class Biased(ChoiceMaker):
