@@ -177,7 +177,7 @@ class MemorizationConfig:
         """Check words and ranges."""
         listed = isinstance(self.formats, list) and bool(self.formats)
         for name in self.formats if listed else [self.formats]:
-            one_of(name, FORMATS if listed else ("single", "multi"), "memorization.formats")
+            one_of(str(name), FORMATS if listed else ("single", "multi"), "memorization.formats")
         one_of(self.init, ("name", "document", "random"), "memorization.init")
         check_optimizer(self, "memorization")
 

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from toolsavvy.assets import atomic_write
 from toolsavvy.benchmark import ItemSet
 from toolsavvy.catalog import Catalog
 from toolsavvy.config.schema import Config
+from toolsavvy.decoding import options
+from toolsavvy.methods import asking
 from toolsavvy.methods.asking import TOKEN, Asker, retrieved_choices
 from toolsavvy.methods.benchmarks import questions
 from toolsavvy.methods.plans import UNTRAINED
+from toolsavvy.methods.shared_answers import SharedAnswers, load_arrays, save_arrays, weights_digest
 from toolsavvy.models.loading import load_base, resolve_precision
 from toolsavvy.models.text import TextEncoder, chat_frame
+from toolsavvy.models.tuning import plain
 from toolsavvy.models.virtual import ToolModel
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.retrieval.trec import Run as RunFile
@@ -56,6 +57,7 @@ class Probing:
         self.answers: dict[str, dict[str, Answers]] = {key: {} for key in self.asked}
         self._marks = {key: _mark(items) for key, (_, items) in self.asked.items()}
         self._mute: list[str] = []
+        self._digest: str | None = None
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
@@ -76,13 +78,15 @@ class Probing:
         if not (missing := self._missing(name)):
             return
         asker = Asker(tools, self.catalog, view, precision or self.precision)
+        shared = self._shared(asker) if view != TOKEN else None
         with self.run.stage(f"probe {name}"):
             for key in missing:
-                suite, items = self.asked[key]
-                if isinstance(suite, Mcq):
-                    self._keep(key, name, _arrays(asker.choices(items.items)))
-                else:
-                    self._keep(key, name, {"yes": asker.yes_no(items.items)})
+                answers = shared.load(self._marks[key]) if shared else None
+                if answers is None:
+                    answers = _asked(asker, *self.asked[key])
+                    if shared:
+                        shared.save(self._marks[key], answers)
+                self._keep(key, name, answers)
 
     def ask_retriever(self, name: str, retriever: Retriever) -> None:
         """Let a fitted retriever choose among options by where it ranks the tool; it cannot answer yes or no."""
@@ -115,6 +119,14 @@ class Probing:
             outcomes.append(outcome)
         return outcomes
 
+    def _shared(self, asker: Asker) -> SharedAnswers:
+        """Answers that do not depend on what a run trains, in the cache."""
+        if self._digest is None:
+            self._digest = weights_digest(plain(asker.tools.model))
+        frame = asker.tools.frame
+        facts = (self.catalog.fingerprint, repr((frame.prefix, frame.suffix, frame.end)), asker.view, asker.precision)
+        return SharedAnswers(self._digest, (_code(), *facts))
+
     def _missing(self, name: str) -> list[str]:
         """Suites that a system has not answered."""
         for key, answers in self.answers.items():
@@ -127,20 +139,12 @@ class Probing:
 
     def _keep(self, key: str, name: str, answers: Answers) -> None:
         self.answers[key][name] = answers
-        with atomic_write(self._file(key, name)) as file:
-            arrays: dict[str, Any] = {"items": np.array(self._marks[key]), **answers}
-            np.savez(file, **arrays)
+        save_arrays(self._file(key, name), {"items": np.array(self._marks[key]), **answers})
 
     def _load(self, key: str, name: str) -> Answers | None:
         """Answers to these very questions; None where there are none, or they are damaged."""
         path = self._file(key, name)
-        if not path.is_file():
-            return None
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                stored = {kind: arrays[kind] for kind in arrays.files}
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
-            log.warning("%s is damaged and is made again", path.name)
+        if (stored := load_arrays(path)) is None:
             return None
         mark = stored.pop("items", None)
         expected = {LIKELIHOOD} if isinstance(self.asked[key][0], Mcq) else {"yes"}
@@ -148,6 +152,21 @@ class Probing:
             log.warning("%s answers other questions and is made again", path.name)
             return None
         return stored
+
+
+def _code() -> str:
+    """What tells the code that asks from other versions of it: prompts that change get answers of their own."""
+    digest = hashlib.sha256()
+    for module in (asking, options):
+        digest.update(Path(str(module.__file__)).read_bytes())
+    return digest.hexdigest()
+
+
+def _asked(asker: Asker, suite: Mcq | Qa, items: ItemSet[Any]) -> Answers:
+    """What a model answers to the questions of a suite."""
+    if isinstance(suite, Mcq):
+        return _arrays(asker.choices(items.items))
+    return {"yes": asker.yes_no(items.items)}
 
 
 def untrained(cfg: Config) -> ToolModel:

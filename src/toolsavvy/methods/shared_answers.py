@@ -1,0 +1,81 @@
+"""Answers of models before training, kept between runs: jobs of a sweep start from one model and need ask it once."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from toolsavvy.assets import atomic_write, cache_dir
+
+log = logging.getLogger("toolsavvy")
+_ADAPTERS = ("lora_", "trainable_tokens_")
+"""Parts of parameters' names that are nothing before training."""
+
+
+@dataclass(frozen=True)
+class SharedAnswers:
+    """Answers in the cache, by everything that they follow from.
+
+    Args:
+        model: what the weights are, as `weights_digest` says.
+        rest: further facts: catalog, frame, what stands for a tool, precision.
+    """
+
+    model: str
+    rest: tuple[str, ...]
+
+    def path(self, questions: str) -> Path:
+        """Where the answers to some questions are."""
+        key = hashlib.sha256("\0".join((self.model, *self.rest, questions)).encode()).hexdigest()
+        return cache_dir("samples") / f"probe-{key}.npz"
+
+    def load(self, questions: str) -> dict[str, np.ndarray] | None:
+        """The answers; None where there are none, or they are damaged."""
+        return load_arrays(self.path(questions))
+
+    def save(self, questions: str, answers: Mapping[str, np.ndarray]) -> None:
+        """Keep answers for other runs."""
+        save_arrays(self.path(questions), answers)
+
+
+def weights_digest(model: Any) -> str:
+    """sha256 over a model's weights, each once; adapters change nothing before they are trained and are left out."""
+    parts = []
+    for name, tensor in model.state_dict().items():
+        if not any(part in name for part in _ADAPTERS):
+            raw = tensor.detach().cpu().contiguous().flatten().view(_bytes()).numpy()
+            parts.append(hashlib.sha256(repr(tuple(tensor.shape)).encode() + raw.tobytes()).hexdigest())
+    return hashlib.sha256("".join(sorted(set(parts))).encode()).hexdigest()
+
+
+def _bytes() -> Any:
+    import torch
+
+    return torch.uint8
+
+
+def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays, whole or not at all."""
+    with atomic_write(path) as file:
+        named: dict[str, Any] = dict(arrays)
+        np.savez(file, **named)
+
+
+def load_arrays(path: Path) -> dict[str, np.ndarray] | None:
+    """Arrays of a file; None where there is none, or it is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            return {kind: arrays[kind] for kind in arrays.files}
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
+        log.warning("%s is damaged and is made again", path.name)
+        return None
