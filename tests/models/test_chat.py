@@ -387,6 +387,15 @@ def test_a_prompt_that_is_too_long_is_not_answered(monkeypatch: pytest.MonkeyPat
     assert short.text is not None
 
 
+def test_a_call_that_goes_on_after_some_batches_samples_what_it_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    chat = local(monkeypatch=monkeypatch, batch_size=2)
+    texts = ["what is the answer to this question", "what is the answer", "the answer to", "this question", "what", "a"]
+    heard: list[int] = []
+    whole = chat.answer(asks(*texts), max_tokens=8, temperature=1.5, heard=lambda i, reply: heard.append(i))
+    rest = sorted(set(range(6)) - set(heard[:2]))
+    assert chat.answer(asks(*(texts[i] for i in rest)), max_tokens=8, temperature=1.5) == [whole[i] for i in rest]
+
+
 def test_samples_are_seeded_and_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     chat = local(monkeypatch=monkeypatch, batch_size=2)
     first, again = (chat.answer(asks("what", "what", "what", "what"), max_tokens=8, temperature=1.5) for _ in range(2))

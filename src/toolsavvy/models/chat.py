@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Protocol
 
 from toolsavvy.config.schema import ModelConfig
@@ -164,9 +166,13 @@ class LocalChat:
         fits = [i for i, ids in enumerate(prompts) if len(ids) <= limit]
         replies = [Reply(None, f"the prompt has {len(ids)} tokens, {limit} can be read") for ids in prompts]
         fits.sort(key=lambda i: -len(prompts[i]))
+        drawn: Counter[str] = Counter()
         for start in range(0, len(fits), self.batch_size):
             rows = fits[start : start + self.batch_size]
-            found = self._generate([prompts[i] for i in rows], max_tokens, temperature, start)
+            # Samples hang on what is asked, not on how much was before it: a call that is continued goes on alike.
+            batch = repr([prompts[i] for i in rows])
+            draw, drawn[batch] = drawn[batch], drawn[batch] + 1
+            found = self._generate([prompts[i] for i in rows], max_tokens, temperature, draw)
             for i, reply in zip(rows, found, strict=True):
                 replies[i] = reply
                 if heard:
@@ -191,8 +197,8 @@ class LocalChat:
         own = getattr(getattr(config, "text_config", config), "max_position_embeddings", None) or 2**31
         return min(own, self.max_input or own)
 
-    def _generate(self, prompts: list[list[int]], max_tokens: int, temperature: float, offset: int) -> list[Reply]:
-        """Answers of one batch; `offset` keeps the samples of two batches apart."""
+    def _generate(self, prompts: list[list[int]], max_tokens: int, temperature: float, draw: int) -> list[Reply]:
+        """Answers of one batch; `draw` keeps the samples of equal batches apart."""
         import torch
 
         from toolsavvy.models.loading import quiet_transformers
@@ -203,7 +209,7 @@ class LocalChat:
         how: dict[str, Any] = {"do_sample": temperature > 0}
         how |= {"temperature": temperature} if temperature > 0 else {}
         with torch.inference_mode(), torch.random.fork_rng(), quiet_transformers():
-            torch.manual_seed(self.seed + offset)
+            torch.manual_seed(int.from_bytes(sha256(f"{self.seed} {draw} {prompts}".encode()).digest()[:7]))
             output = model.generate(
                 input_ids=ids, attention_mask=mask, max_new_tokens=max_tokens, pad_token_id=pad, **how
             )
