@@ -67,7 +67,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def chat(name: str, url: str, **settings: Any) -> ServerChat:
-    return ServerChat(name, url, **{"cache": False, "retries": 0, "backoff": 0.01, "timeout": 5.0} | settings)
+    return ServerChat(name, url, **{"cache": False, "retries": 0, "backoff": 0.01, "timeout": 60.0} | settings)
 
 
 def write(
@@ -275,6 +275,11 @@ def test_answers_that_hold_no_request_are_told_apart(text: str | None, reason: s
     assert found.reason == reason
 
 
+def test_what_no_file_or_terminal_can_hold_is_in_no_draft() -> None:
+    draft = read_request({"request": "half \ud83d of\u2028it \u202e \x1b[2J", "tools": [1]}, POOL)
+    assert draft == RequestDraft("half ? of it \\u202e \\x1b[2J", (0,))
+
+
 def test_other_drafts_are_read_as_strictly() -> None:
     choice = {"question": "q", "correct": "c", "wrong": ["a", "b"], "evidence": "e"}
     assert read_choice(choice) == ChoiceDraft("q", "c", ("a", "b"), "e")
@@ -431,18 +436,24 @@ FAULTS = {
     "a hang-up": Answer(hang_up=True),
     "half an answer": Answer(half=True),
     "an HTML page": Answer(raw=b"<html>hello</html>", headers={"content-type": "text/html"}),
-    "a time-out": Answer(delay=0.7),
+    "a time-out": Answer(delay=6.0),
 }
+
+
+def patience(fault: str) -> dict[str, Any]:
+    """Answers may take long on a busy machine, but where a time-out is wanted."""
+    return {"timeout": 3.0 if fault == "a time-out" else 60.0}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_that_passes_costs_nothing(fault: str, tmp_path: Path) -> None:
     def behave(body: dict[str, Any], before: int) -> Answer:
-        return FAULTS[fault] if before == 0 and target(body) == CATALOG.documents[1] else well(body)
+        is_hit = before == 0 and not is_judge(body) and target(body) == CATALOG.documents[1]
+        return FAULTS[fault] if is_hit else well(body)
 
-    written, server = written_by("mcq", behave, tmp_path / "a.jsonl", n=3, retries=2, timeout=0.4)
+    written, server = written_by("mcq", behave, tmp_path / "a.jsonl", n=3, retries=2, **patience(fault))
     assert (len(written.items), written.rejected, written.writer.failed) == (3, {}, 0)
-    assert len(server.requests) == 8, "one writer's and one judge's request were sent twice"
+    assert len(server.requests) == 7, "one request was sent twice"
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -450,10 +461,10 @@ def test_a_fault_that_stays_costs_one_tool(fault: str, tmp_path: Path) -> None:
     def behave(body: dict[str, Any], before: int) -> Answer:
         return FAULTS[fault] if target(body) == CATALOG.documents[1] else well(body)
 
-    recipe = Recipe(attempts=2)
-    written, _ = written_by("mcq", behave, tmp_path / "a.jsonl", n=3, recipe=recipe, timeout=0.4)
+    recipe = Recipe(attempts=1)
+    written, _ = written_by("mcq", behave, tmp_path / "a.jsonl", n=3, recipe=recipe, **patience(fault))
     assert [item.tool for item in written.items] == [CATALOG.tools[i].id for i in (0, 3, 2)]
-    assert (written.rejected, written.writer.failed, written.replaced) == ({"no_answer": 2}, 2, 1)
+    assert (written.rejected, written.writer.failed, written.replaced) == ({"no_answer": 1}, 1, 1)
     assert all(a.written.error for a in written.attempts if a.fates == ("no_answer",))
 
 

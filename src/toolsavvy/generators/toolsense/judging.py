@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from toolsavvy.catalogs.audit import visible
 from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import printable
 from toolsavvy.generators.toolsense.parsing import Fault
@@ -50,7 +51,7 @@ def verdicts(reply: Reply, checks: Iterable[str], answers: Sequence[Any]) -> lis
     """
     if reply.text is None:
         return [Fault("judge_no_answer", "The checker gave no answer.")] * len(answers)
-    value = parse_json(printable(reply.text))
+    value = parse_json(reply.text)
     found = value.get("verdicts") if value else None
     if not isinstance(found, list):
         return [Fault("judge_malformed", "The checker gave no verdict.")] * len(answers)
@@ -64,7 +65,7 @@ def _verdict(entry: Any, checks: Sequence[str], answer: Any) -> Fault | None:
     if not isinstance(entry, dict) or any(check not in entry for check in checks):
         return Fault("judge_missing_check", "The checker gave no verdict on every point.")
     why = entry.get("why")
-    told = f": {' '.join(why.split())[:WHY]}" if isinstance(why, str) and why.strip() else "."
+    told = f": {visible(printable(' '.join(why.split())))[:WHY]}" if isinstance(why, str) and why.strip() else "."
     for check in checks:
         if entry[check] is not True:
             return Fault(f"judge_{check}", f'A checker said no to "{check}"{told}')

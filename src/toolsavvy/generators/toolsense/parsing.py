@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from toolsavvy.benchmark import GOLDS, OPTIONS
 from toolsavvy.catalog import Catalog, Query, split_words
+from toolsavvy.catalogs.audit import visible
 from toolsavvy.generators.answers import printable
 from toolsavvy.generators.instructions import names_tool
 from toolsavvy.generators.overlap import Tokens, nearest, tokens
@@ -83,7 +84,7 @@ def read_drafts(text: str | None, count: int, read: Callable[[dict[str, Any]], D
     """
     if text is None:
         return [_NO_ANSWER]
-    value = parse_json(printable(text))
+    value = parse_json(text)
     items = value.get("items") if value else None
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         return [_MALFORMED]
@@ -224,5 +225,5 @@ def _evidence_fault(evidence: str, document: str) -> Fault | None:
 
 
 def _text(value: Any) -> str | None:
-    """A value as one line of text, None where it is none."""
-    return " ".join(value.split()) if isinstance(value, str) and value.strip() else None
+    """A value as one line of text that any file and terminal can hold, None where it is none."""
+    return visible(printable(" ".join(value.split()))) if isinstance(value, str) and value.strip() else None
