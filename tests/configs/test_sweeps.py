@@ -37,7 +37,7 @@ def test_whole_models_learn_slower_than_adapters_unless_told_otherwise() -> None
     rates = [typed(compose(["method=toolgen", f"tuning={kind}"]).config).tuning for kind in ("full", "lora")]
     for key in ("memorization_rate", "retrieval_rate"):
         full, lora = (getattr(tuning, key) for tuning in rates)
-        assert 5 * full <= lora
+        assert full < lora
     config = typed(compose(["method=toolgen", "tuning=full", "memorization.learning_rate=3e-4"]).config)
     assert (config.memorization.learning_rate, config.method.recipes["plain"].learning_rate) == (3e-4, None)
 
