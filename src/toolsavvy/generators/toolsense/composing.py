@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from toolsavvy.benchmark import GOLDS
-from toolsavvy.catalog import Catalog
+from toolsavvy.catalog import Catalog, Tool, split_words
 from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.generators.overlap import nearest, tokens
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 from toolsavvy.generators.toolsense.phrasing import Frames, plural
 from toolsavvy.generators.toolsense.requests import HOLLOW, Need, head_of, stem, with_articles
 from toolsavvy.generators.toolsense.rivals import Rivals
+from toolsavvy.retrieval.bm25 import tokenize
 
 WORDS: Mapping[str, int] = {"easy": 20, "medium": 25, "hard": 75}
 """Tier -> most words of a request."""
@@ -63,6 +64,12 @@ class Draft:
     query: str
     golds: tuple[int, ...]
     pattern: str
+
+
+def gives_away(text: str, tool: Tool) -> bool:
+    """Whether a text holds every word of a tool's name, also where it spells them in one ("NsLookup")."""
+    words = set(tokenize(split_words(tool.name)))
+    return names_tool(text, tool) or words <= set(tokenize(text))
 
 
 def clause(need: Need, phrases: Frames, rng: random.Random, pronoun: str = "") -> str:
@@ -169,7 +176,7 @@ class Composer:
         words = tokens(draft.query)
         if len(draft.query.split()) > WORDS[tier]:
             return "too long"
-        if any(names_tool(draft.query, self.catalog.tools[gold]) for gold in draft.golds):
+        if any(gives_away(draft.query, self.catalog.tools[gold]) for gold in draft.golds):
             return "a gold tool's name would leak"
         if self.avoided.occurs(draft.query):
             return "phrases of the other half"

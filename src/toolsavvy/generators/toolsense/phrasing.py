@@ -160,7 +160,7 @@ _NOUNS: dict[str, tuple[str, str]] = {
     "auto scaling group": ("self-sizing server fleet", "self-adjusting server pool"),
     "target group": ("backend pool", "backend set"),
     "route table": ("routing plan", "routing map"),
-    "customer gateway": ("on-premises router", "on-site box"),
+    "customer gateway": ("on-premises router", "office-side box"),
     "gateway": ("router", "traffic gate"),
     "network interface": ("network card", "network adapter"),
     "virtual interface": ("logical port", "logical circuit"),

@@ -402,7 +402,9 @@ def _named(tool: Tool) -> Iterator[Need]:
 
 
 def fallback_need(tool: Tool) -> tuple[Need, ...]:
-    """For a tool whose texts tell no action: something that goes by its name's words; () where it has none."""
-    words = " ".join(re.findall(r"[A-Za-z0-9]+", split_words(tool.name))[:MOST_WORDS])
-    thing = spoken(words) or words
-    return (Need("use", f"something for {thing}", "fallback"),) if thing else ()
+    """For a tool whose texts tell no action: something that goes by its name, description or group; () without words."""
+    for text in (split_words(tool.name), tool.description, tool.group):
+        words = " ".join(re.findall(r"[A-Za-z0-9]+", text)[:MOST_WORDS])
+        if words:
+            return (Need("use", f"something for {spoken(words) or words}", "fallback"),)
+    return ()

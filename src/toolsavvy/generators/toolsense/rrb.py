@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 
 from toolsavvy.benchmark import TIERS, RetrievalItem
 from toolsavvy.catalog import Catalog, Query, RetrievalSet
-from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.errors import UserError
 from toolsavvy.generators.overlap import best_matches, tokens
-from toolsavvy.generators.toolsense.composing import NEAR_DUPLICATE, Composer, Draft, clause, swapped
+from toolsavvy.generators.toolsense.composing import NEAR_DUPLICATE, Composer, Draft, clause, gives_away, swapped
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, neighbourhood
 from toolsavvy.generators.toolsense.phrasing import frames
 from toolsavvy.generators.toolsense.requests import Need, fallback_need, need_of_sentence, needs_of, sentences
@@ -305,7 +304,7 @@ def _wordings(
             do += f" for {owner}"
         text = rng.choice(phrases.easy).format(do=do)
         if text not in texts:
-            texts[text] = names_tool(text, tool), other.occurs(text)
+            texts[text] = gives_away(text, tool), other.occurs(text)
         if sum(not any(faults) for faults in texts.values()) == most:
             break
     return sorted(texts, key=lambda text: texts[text])[:most]
