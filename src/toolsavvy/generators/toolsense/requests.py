@@ -402,7 +402,7 @@ def _named(tool: Tool) -> Iterator[Need]:
 
 
 def fallback_need(tool: Tool) -> tuple[Need, ...]:
-    """For a tool whose texts tell no action: something that goes by its name, description or group; () without words."""
+    """For a tool whose texts tell no action: something for its name, description or group; () without any words."""
     for text in (split_words(tool.name), tool.description, tool.group):
         words = " ".join(re.findall(r"[A-Za-z0-9]+", text)[:MOST_WORDS])
         if words:
