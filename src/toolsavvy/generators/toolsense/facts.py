@@ -27,8 +27,8 @@ _PRECISE = re.compile(r"(?<=[.!?])\s+(?=[^\sa-z])|\s*\n\s*")
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|approx|incl|no|U\.S|St)\.$", re.IGNORECASE)
 _UNFIT = re.compile(
     r"https?:|www\.|[<>{}|\[\]`#*=\\]|[a-z]\.[A-Z]|:\s*$|^\W|"
-    r"\b(?:following|below|above|for more information|see also)\b|"
-    r"^(?:see|note|important|warning|example|usage|default|required|optional|brought|powered)\b|"
+    r"\b(?:following|below|above|for (?:more )?information|see also|see the)\b|"
+    r"^(?:see|please|note|important|warning|example|usage|default|required|optional|brought|powered)\b|"
     r"\b(?:null|deprecated|api[ -]?key|free|pric(?:e|es|ing) (?:plan|tier)|contact us|visit|documentation)\b|\bsubscri|"
     r"\b(?:on|by|with|of|to|for|from|in|the|an?|and|or|as|is|are|like|including)\W*$",
     re.IGNORECASE,
@@ -55,8 +55,8 @@ _STOP = frozenset(
         "then into about after before when where if whether also only both using use used uses via per specified",
         "specific given associated existing new current currently provided available certain particular single",
         "multiple several various information detail details data amazon aws web services service account resource",
-        "resources api operation action request call tool returns return based within without between through over",
-        "under up out so has have had do does there no s t",
+        "resources api endpoint operation action request call tool returns return based within without between through",
+        "over under up out so has have had do does there no s t",
     )
     for word in line.split()
 )
@@ -79,7 +79,12 @@ _ACTIONS = {
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """A word without its common endings: crude, alike for both sides of a comparison, and never under three letters."""
+    """A word without its common endings: crude, alike for both sides of a comparison, and never under three letters.
+
+    A plural's s goes from any word: "ids" are "id".
+    """
+    if len(word) == 3 and word.endswith("s"):
+        return word[:-1]
     for _ in range(2):
         shorter = _SUFFIX.sub("", word)
         if len(shorter) < 3 or shorter == word:

@@ -8,6 +8,7 @@ right or wrong, and triples of wrong options are chosen such that length and wor
 from __future__ import annotations
 
 import logging
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from itertools import islice
 
 import numpy as np
 
-from toolsavvy.attacks import CHOICE_ATTACKS, shared, tokens
+from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, shared, tokens
 from toolsavvy.benchmark import OPTIONS, ChoiceItem, texts_of
 from toolsavvy.catalog import Catalog, split_words
 from toolsavvy.errors import UserError
@@ -113,7 +114,7 @@ def template_mcq(
     turns = Turns(catalog, n, cap=cap, seed=seed)
     near = neighbourhood(catalog, near)
     maker = _Maker(catalog, near, Facts(catalog, within), weights, random.Random(f"{seed}/mcq"))
-    wanted = int(np.ceil(n * SPARE))
+    wanted = math.ceil(n * SPARE)
     for tool in turns.upcoming(wanted, of=lambda: len(maker.items)):
         if maker.make(tool):
             turns.took(tool)
@@ -147,7 +148,12 @@ def check_patterns(weights: Mapping[str, float], known: Iterable[str]) -> None:
 def _attacks(catalog: Catalog) -> Callable[[Sequence[ChoiceItem]], dict[str, np.ndarray]]:
     """Every blind attack on the items of a catalog."""
     texts = texts_of(catalog)
-    return lambda items: {name: attack(items, texts) for name, attack in CHOICE_ATTACKS.items()}
+
+    def scores(items: Sequence[ChoiceItem]) -> dict[str, np.ndarray]:
+        found = {name: attack(items, texts) for name, attack in CHOICE_ATTACKS.items()}
+        return found | {"option_words": option_words(items, groups_of(items, texts))}
+
+    return scores
 
 
 def _numbered(item: ChoiceItem, i: int) -> ChoiceItem:
@@ -165,6 +171,7 @@ class _Maker:
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
         self._ledger = Ledger(1 / OPTIONS)
         self._cost = 0.0
+        self._said = (Counter[str](), Counter[str]())  # words of right and of wrong options so far
         self._used: set[str] = set()
         self._made: Counter[str] = Counter()
         self._asked: defaultdict[int, set[str]] = defaultdict(set)
@@ -218,13 +225,24 @@ class _Maker:
     def _choose(self, draft: Draft) -> tuple[float, tuple[str, ...], dict[str, float]] | None:
         """The three wrong options with which the set's attacks stay nearest to chance; early (near) ones if equal."""
         options = (draft.right, *draft.wrong)
-        features = _features(options, self._facts[draft.tool])
+        learnt = self._learnt(options)
+        features = {**_features(options, self._facts[draft.tool]), "learnt": learnt, "learnt inverse": -learnt}
         rows = np.array([(0, *triple) for triple in self._triples(features)])
         scores = {name: shared(values[rows]) for name, values in features.items()}
         costs = self._ledger.costs(scores, "") + WITHIN_PATTERN * self._ledger.costs(scores, draft.pattern)
         best = int(np.lexsort((rows.sum(axis=1), costs.round(9)))[0])
         chosen = tuple(options[i] for i in rows[best, 1:])
         return float(costs[best]), chosen, {name: float(values[best]) for name, values in scores.items()}
+
+    def _learnt(self, options: Sequence[str]) -> np.ndarray:
+        """What the words of the items so far say for an option's being right (naive Bayes): float64 [option]."""
+        right, wrong = self._said
+        sizes = sum(right.values()) + len(wrong) + 1, sum(wrong.values()) + len(wrong) + 1
+        odds = [
+            sum(math.log((right[w] + 1) / sizes[0]) - math.log((wrong[w] + 1) / sizes[1]) for w in tokens(option))
+            for option in options
+        ]
+        return np.array(odds)
 
     def _triples(self, features: Mapping[str, np.ndarray]) -> list[tuple[int, ...]]:
         """Sets of wrong options to try: of the nearest ones, and of those that share most with the tool's name.
@@ -247,6 +265,8 @@ class _Maker:
         """Write the item down and mark its texts as used."""
         self._ledger.add(scores, "", draft.pattern)
         self._used |= {plain(text) for text in (draft.right, *wrong)}
+        self._said[0].update(tokens(draft.right))
+        self._said[1].update(word for text in wrong for word in tokens(text))
         wordings = WORDINGS[draft.pattern]
         question = wordings[self._made[draft.pattern] % len(wordings)]
         self._made[draft.pattern] += 1
@@ -257,8 +277,8 @@ class _Maker:
 
 
 def _limit(made: int) -> float:
-    """Squared excess that an item may leave behind: some two points for each of eight attacks, more at the start."""
-    return 8 * (1 + 0.015 * made) ** 2
+    """Squared excess that an item may leave behind: some two points for each of ten attacks, more at the start."""
+    return 10 * (1 + 0.015 * made) ** 2
 
 
 _NAMED = ("spelled", "words", "stems")
