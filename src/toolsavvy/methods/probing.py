@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 
 from toolsavvy.benchmark import ItemSet
 from toolsavvy.catalog import Catalog
@@ -17,6 +18,7 @@ from toolsavvy.decoding import options
 from toolsavvy.methods import asking
 from toolsavvy.methods.asking import TOKEN, Asker, retrieved_choices
 from toolsavvy.methods.benchmarks import questions
+from toolsavvy.methods.common import say
 from toolsavvy.methods.plans import UNTRAINED
 from toolsavvy.methods.shared_answers import SharedAnswers, load_arrays, save_arrays, weights_digest
 from toolsavvy.models.loading import load_base, resolve_precision
@@ -58,6 +60,8 @@ class Probing:
         self._marks = {key: _mark(items) for key, (_, items) in self.asked.items()}
         self._mute: list[str] = []
         self._digest: str | None = None
+        if self.asked:
+            self._tell()
 
     def __bool__(self) -> bool:
         """Whether anything is asked."""
@@ -126,6 +130,17 @@ class Probing:
         frame = asker.tools.frame
         facts = (self.catalog.fingerprint, repr((frame.prefix, frame.suffix, frame.end)), asker.view, asker.precision)
         return SharedAnswers(self._digest, (_code(), *facts))
+
+    def _tell(self) -> None:
+        """Say how many questions there are: a small catalog gives fewer than were asked for."""
+        counts = {suite.name: len(items.items) for suite, items in self.asked.values()}
+        self.run.note(questions=counts)
+        made = {s.name: s.n for s, _ in self.asked.values() if s.path is None}
+        told = [
+            f"{n} {name}" + (f" of {made[name]} asked for" if n < made.get(name, 0) else "")
+            for name, n in counts.items()
+        ]
+        say(f"questions about tools: {escape(', '.join(told))}")
 
     def _missing(self, name: str) -> list[str]:
         """Suites that a system has not answered."""
