@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import random
 import re
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -11,12 +12,12 @@ from pathlib import Path
 import pytest
 from question_world import catalog, property_names
 
-from toolsavvy.attacks import groups_of, question_only
-from toolsavvy.benchmark import YesNoItem, texts_of
+from toolsavvy.attacks import groups_of, question_only, question_prior
+from toolsavvy.benchmark import ToolText, YesNoItem, texts_of
 from toolsavvy.catalog import Catalog, Tool, parameter_names, split_words
 from toolsavvy.catalogs import toolsense
 from toolsavvy.errors import UserError
-from toolsavvy.generators.toolsense.qa import KINDS, template_qa
+from toolsavvy.generators.toolsense.qa import KINDS, drawn, template_qa
 
 SHARED = Path(os.environ.get("TOOLSAVVY_SHARED_DATA") or Path(__file__).parents[3] / "shared" / "data")
 WORLD = catalog(10, 5)
@@ -50,26 +51,23 @@ def check_balance(items: list[YesNoItem]) -> None:
     sides: defaultdict[str, Counter[bool]] = defaultdict(Counter)
     for item in items:
         sides[item.pattern][item.answer] += 1
-    assert all(counts[True] == counts[False] for counts in sides.values()), dict(sides)
+    assert all(abs(counts[True] - counts[False]) <= 1 for counts in sides.values()), dict(sides)
+    assert abs(sum(1 if item.answer else -1 for item in items)) <= 1
 
 
-def pairs(items: list[YesNoItem]) -> list[list[YesNoItem]]:
-    found: defaultdict[str, list[YesNoItem]] = defaultdict(list)
-    for item in items:
-        found[item.question].append(item)
-    return list(found.values())
+def told(items: list[YesNoItem], world: Catalog, seed: int = 0) -> float:
+    """How far a question-only classifier gets from chance, whether services or tools are held apart."""
+    groups = (groups_of(items, texts_of(world)), [item.tool for item in items])
+    return max(abs(question_only(items, own, seed=seed).mean() - 0.5) for own in groups)
 
 
-def test_every_question_is_put_to_two_tools_of_one_service_with_both_answers(items):
-    assert len(items) == 200
-    for pair in pairs(items):
-        assert {item.answer for item in pair} == {True, False}
-        assert len(pair) == 2
-        assert len({item.tool.split(":")[0] for item in pair}) == 1
-        assert len({item.tool for item in pair}) == 2
+def test_every_question_is_put_once_and_answered_yes_as_often_as_no_in_each_pattern(items):
+    assert len(items) >= 100
+    assert len({item.question for item in items}) == len(items)
+    assert abs(question_prior(items).mean() - 0.5) < 1e-9  # the same question elsewhere gives nothing away
     check_balance(items)
     assert {item.pattern for item in items} == {"purpose", "input", "required", "type", "result"}
-    assert len({item.id for item in items}) == 200
+    assert len({item.id for item in items}) == len(items)
 
 
 def test_answers_are_true(items):
@@ -77,41 +75,48 @@ def test_answers_are_true(items):
         check_truth(item, WORLD.tools[WORLD.index[item.tool]])
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_question_alone_tells_nothing(items, seed):
-    assert question_only(items, groups_of(items, texts_of(WORLD)), seed=seed).mean() == pytest.approx(0.5)
+def test_the_question_alone_tells_nothing(items):
+    assert told(items, WORLD) <= 0.05
+    assert told(items, WORLD, seed=1) <= 0.15  # other folds than those that the draw looked at
+
+
+def test_answers_are_drawn_so_that_no_word_tells_them():
+    words = ["always", "never"]
+    made = [
+        tuple(YesNoItem("", f"Is it {words[i % 2]} so {i}?", answer, f"t{i}{answer}", "p") for answer in (True, False))
+        for i in range(60)
+    ]
+    texts = {i.tool: ToolText(i.tool, i.tool, "", "") for pair in made for i in pair}
+    items = drawn([(yes, no) for yes, no in made], texts, random.Random(0))
+    assert sum(item.answer for item in items) == 30
+    assert abs(question_only(items, groups_of(items, texts)).mean() - 0.5) <= 0.1
+    assert items != drawn([(yes, no) for yes, no in made], texts, random.Random(1))
 
 
 def test_answers_come_in_no_order(items):
     runs = sum(a.answer != b.answer for a, b in itertools.pairwise(items))
-    assert 70 < runs < 130
-    assert sum(item.answer for item in items[:100]) not in (0, 100)
+    assert 0.35 < runs / len(items) < 0.65
 
 
 def test_services_of_one_tool_are_asked_alone_and_still_evenly():
     tools = tuple(replace(tool, group=f"service {i}") for i, tool in enumerate(WORLD.tools))
     lone = Catalog("lone", tools)
-    items = template_qa(lone, 120, seed=1)
-    assert len(items) >= 100
+    items = template_qa(lone, 60, seed=1)
+    assert len(items) == 60
     check_balance(items)
-    assert max(map(len, pairs(items))) == 1  # the other answer in another fold would give this one away
     for item in items:
         check_truth(item, lone.tools[lone.index[item.tool]])
-    answers: defaultdict[str, set[bool]] = defaultdict(set)
-    for item in items:
-        answers[item.tool].add(item.answer)
-    assert set(map(frozenset, answers.values())) == {frozenset({True, False})}  # so that no service is one short
-    assert abs(question_only(items, groups_of(items, texts_of(lone))).mean() - 0.5) <= 0.15  # 120 items, three sigma
+    assert told(items, lone) <= 0.15  # 60 items
 
 
-def test_without_services_any_two_tools_make_a_pair():
+def test_without_services_any_two_tools_make_a_question():
     plain = Catalog("plain", tuple(replace(tool, group="") for tool in WORLD.tools))
     items = template_qa(plain, 60)
-    assert all(len(pair) == 2 for pair in pairs(items))
-    assert question_only(items, groups_of(items, texts_of(plain))).mean() == pytest.approx(0.5)
+    assert len({item.question for item in items}) == 60
+    assert told(items, plain) <= 0.1
 
 
-def test_the_cap_holds_for_both_tools_of_a_pair():
+def test_the_cap_holds():
     counts = Counter(item.tool.split(":")[0] for item in template_qa(WORLD, 40, cap=4))
     assert max(counts.values()) <= 4
     assert len(counts) == 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,6 @@ from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 from toolsavvy.generators.toolsense.qa import template_qa
 from toolsavvy.generators.toolsense.rrb import make_rrb
 from toolsavvy.generators.toolsense.settings import Settings
-from toolsavvy.generators.toolsense.tools import CAP_SHARE
 from toolsavvy.generators.toolsense.writing import ChoiceWriter, LlmWriter, RequestWriter, YesNoWriter
 from toolsavvy.models.chat import Chat
 from toolsavvy.retrieval.ranking import Retriever
@@ -102,9 +100,8 @@ class YesNoMaker(Maker[YesNoItem]):
     chance = 0.5
 
     def from_template(self, n: int, near: Neighbourhood) -> tuple[Sequence[YesNoItem], Mapping[str, int]]:
-        """As `template_qa`; a service may have two of a few questions, since both answers are put to one service."""
-        cap = self.how.cap or max(2, math.ceil(n * CAP_SHARE))
-        return template_qa(self.catalog, n, cap=cap, near=near, seed=self.how.seed), {}
+        """As `template_qa`."""
+        return template_qa(self.catalog, n, cap=self.how.cap, near=near, seed=self.how.seed), {}
 
     def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[YesNoItem]:
         """As `YesNoWriter`."""

@@ -2,7 +2,8 @@
 
 Deviation from ToolSense (2606.12451), whose "no" is what a description does not mention: here a no contradicts the
 record (a parameter that a closed schema lacks, an optional one called mandatory, another type, another tool's purpose).
-The very same question is put to two tools of one service with opposite answers, so the question alone tells nothing.
+Every question fits two tools of one service with opposite answers, and a fair draw says which of the two it is put to,
+so the question alone tells nothing. Putting it to both would: who has seen the one answer would know the other.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from toolsavvy.benchmark import YesNoItem
+from toolsavvy.attacks import groups_of, question_only
+from toolsavvy.benchmark import ToolText, YesNoItem, texts_of
 from toolsavvy.catalog import Catalog
 from toolsavvy.errors import UserError
 from toolsavvy.generators.toolsense.facts import WITHIN, Facts, ToolFacts, all_stems, plain
@@ -46,6 +48,10 @@ KINDS: Mapping[str, str] = {
     "object": "an object with fields",
 }
 """JSON type -> how it is asked for."""
+DRAWS = 40
+"""Draws of the answers from which the one is taken whose questions tell least."""
+ENOUGH = 0.02
+"""Distance from chance of a question-only classifier with which a draw is taken at once."""
 PARTNERS = 8
 """Near tools that a question may be put to beside the tool that it was made for."""
 
@@ -73,14 +79,12 @@ def template_qa(
     weights: Mapping[str, float] = WEIGHTS,
     within: int | None = WITHIN,
 ) -> list[YesNoItem]:
-    """Up to n yes/no questions, yes and no equally often in every pattern (an odd n leaves one over).
-
-    A tool that is alone in its service gets a question of its own with each answer.
+    """Up to n yes/no questions, yes and no equally often in every pattern (an odd number leaves one over).
 
     Args:
         catalog: the tools; two whose records contradict one another are needed at least.
         n: how many; fewer where the records have no more facts.
-        cap: most items of one service, two at least; None: 5 % of n; raised where services are too few.
+        cap: most items of one service; None: 5 % of n; raised where services are too few.
         near: where partners and wrong facts come from; None: near by words.
         seed: of all draws.
         weights: pattern -> how often it is wanted; a pattern that is left out is not asked.
@@ -91,12 +95,12 @@ def template_qa(
     """
     check_patterns(weights, WORDINGS)
     most = math.ceil(n * CAP_SHARE) if cap is None else cap
-    turns = Turns(catalog, n, cap=max(2, most) if most > 0 else most, seed=seed)
+    turns = Turns(catalog, 2 * n, cap=2 * most, seed=seed)  # two candidates an item
     rng = random.Random(f"{seed}/qa")
     maker = _Maker(catalog, neighbourhood(catalog, near), Facts(catalog, within), weights, turns, rng)
-    for tool in turns.upcoming(n, of=maker.complete):
+    for tool in turns.upcoming(2 * n, of=maker.complete):
         maker.make(tool)
-    items = maker.items(n)
+    items = drawn(maker.pairs[:n], texts_of(catalog), rng)
     if not items:
         raise UserError(
             "no yes/no question can be made", where=f"catalog {catalog.name}",
@@ -109,8 +113,45 @@ def template_qa(
     return [replace(item, id=f"qa-{i + 1:05d}") for i, item in enumerate(items)]
 
 
+def drawn(
+    pairs: Sequence[tuple[YesNoItem, YesNoItem]], texts: Mapping[str, ToolText], rng: random.Random
+) -> list[YesNoItem]:
+    """One item of each (yes, no) pair: in every pattern half of them yes, drawn so that the questions tell nothing.
+
+    Args:
+        pairs: two candidates each, of one pattern.
+        texts: the tools, for their services.
+        rng: of the draws.
+    """
+    best: tuple[float, list[YesNoItem]] = (math.inf, [])
+    for _ in range(DRAWS if pairs else 0):
+        items = [pair[0 if yes else 1] for pair, yes in zip(pairs, _sides(pairs, rng), strict=True)]
+        told = max(
+            abs(float(question_only(items, groups).mean()) - 0.5)
+            for groups in (groups_of(items, texts), [item.tool for item in items])
+        )
+        best = min(best, (told, items), key=lambda draw: draw[0])
+        if told <= ENOUGH:
+            break
+    return best[1]
+
+
+def _sides(pairs: Sequence[tuple[YesNoItem, YesNoItem]], rng: random.Random) -> list[bool]:
+    """Whether each pair gives its yes: half of every pattern, the odd ones over all patterns by turns."""
+    places: dict[str, list[int]] = {}
+    for place, (item, _) in enumerate(pairs):
+        places.setdefault(item.pattern, []).append(place)
+    sides, more = [False] * len(pairs), rng.random() < 0.5
+    for own in places.values():
+        wanted = len(own) // 2 + (len(own) % 2 and more)
+        more = more if len(own) % 2 == 0 else not more
+        for place in rng.sample(own, wanted):
+            sides[place] = True
+    return sides
+
+
 class _Maker:
-    """Makes questions two at a time: one text for two tools, or two texts for two tools that are on their own."""
+    """Makes candidates two at a time: one text for two tools, or two texts for a tool that is on its own."""
 
     def __init__(
         self,
@@ -123,7 +164,7 @@ class _Maker:
     ) -> None:
         self._catalog, self._near, self._facts, self._turns, self._rng = catalog, near, facts, turns, rng
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
-        self._pairs: list[tuple[YesNoItem, YesNoItem]] = []
+        self.pairs: list[tuple[YesNoItem, YesNoItem]] = []
         self._used: set[tuple[str, str]] = set()
         self._made: Counter[str] = Counter()
         self._asked: Counter[int] = Counter()
@@ -131,12 +172,8 @@ class _Maker:
         self._has_groups = len({group for group in self._groups if group}) > 1
 
     def complete(self) -> int:
-        """Items that stand with their counterpart."""
-        return 2 * len(self._pairs)
-
-    def items(self, n: int) -> list[YesNoItem]:
-        """The first n of them."""
-        return [item for pair in self._pairs for item in pair][:n]
+        """Candidates so far."""
+        return 2 * len(self.pairs)
 
     def make(self, tool: int) -> None:
         """Ask about a tool, in the pattern that is furthest behind, with a partner if it has one."""
@@ -159,7 +196,7 @@ class _Maker:
         return [other for other in self._near.of(tool, NEAR) if self._are_together(tool, other)]
 
     def _pair(self, tool: int, pattern: str) -> bool:
-        """One question to this tool and a near one of its service; which of them says yes is drawn."""
+        """One question that fits this tool and a near one of its service with opposite answers."""
         near = self._partners(tool)
         partners = [other for other in near if self._asked[other] < self._turns.rounds]
         own = [(tool, other) for other in partners]
@@ -190,11 +227,7 @@ class _Maker:
         return min(fits, key=lambda fit: fit[:2])[2:] if fits else None
 
     def _alone(self, tool: int, pattern: str) -> bool:
-        """Two questions to a tool that is alone in its service: a fact of its own, and one of a near tool.
-
-        Both, so that its service holds a yes and a no: else a classifier would learn from the other services which of
-        the two is one short.
-        """
+        """Two questions to a tool that is alone in its service: a fact of its own, and one of a near tool."""
         near = self._near.of(tool, NEAR)
         own = next(self._unused(pattern, [tool], near), None)
         others = self._unused(pattern, near, near)
@@ -213,7 +246,7 @@ class _Maker:
                     yield statement
 
     def _add(self, pattern: str, yes: tuple[Statement, int], no: tuple[Statement, int]) -> None:
-        """Write down two questions of one wording: (what is asked, of which tool)."""
+        """Write down two candidates of one wording, yes first: (what is asked, of which tool)."""
         wordings = WORDINGS[pattern]
         wording = wordings[self._made[pattern] % len(wordings)]
         self._made[pattern] += 1
@@ -224,8 +257,7 @@ class _Maker:
             self._turns.took(tool)
             question = wording.format(statement.text)
             items.append(YesNoItem("", question, answer, self._catalog.tools[tool].id, pattern))
-        self._rng.shuffle(items)
-        self._pairs.append((items[0], items[1]))
+        self.pairs.append((items[0], items[1]))
 
 
 def _purposes(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
