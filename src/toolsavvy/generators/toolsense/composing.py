@@ -67,9 +67,16 @@ class Draft:
 
 
 def gives_away(text: str, tool: Tool) -> bool:
-    """Whether a text holds every word of a tool's name, also where it spells them in one ("NsLookup")."""
+    """Whether a text holds every word of a tool's name, also spelled in one ("NsLookup"), or its service's name."""
     words = set(tokenize(split_words(tool.name)))
-    return names_tool(text, tool) or words <= set(tokenize(text))
+    return names_tool(text, tool) or words <= set(tokenize(text)) or _spells(text, tool.group)
+
+
+def _spells(text: str, name: str) -> bool:
+    """Whether a text holds the words of a name one after the other, or spelled in one."""
+    words = " ".join(tokenize(split_words(name)))
+    whole = (split_words(text), text)
+    return bool(words) and any(f" {words} " in f" {' '.join(tokenize(part))} " for part in whole)
 
 
 def clause(need: Need, phrases: Frames, rng: random.Random, pronoun: str = "") -> str:
