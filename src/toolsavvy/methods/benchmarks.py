@@ -94,12 +94,21 @@ def _items(suite: Mcq | Qa, catalog: Catalog, where: str) -> ItemSet[ChoiceItem]
 
 
 def _made(suite: Mcq | Qa, catalog: Catalog) -> list[Any]:
-    """Questions made from the catalog alone."""
+    """Questions made from the catalog alone, about what every tool's document says: models learn no more of it."""
     if isinstance(suite, Mcq):
+        from toolsavvy.generators.toolsense.mcq import WEIGHTS
         from toolsavvy.generators.toolsense.mcq import template_mcq as template
     else:
+        from toolsavvy.generators.toolsense.qa import WEIGHTS
         from toolsavvy.generators.toolsense.qa import template_qa as template
-    return list(template(catalog, suite.n, cap=None, near=None, seed=suite.seed))
+    weights = {pattern: weight for pattern, weight in WEIGHTS.items() if pattern in told_by(catalog.document)}
+    return list(template(catalog, suite.n, seed=suite.seed, weights=weights or WEIGHTS))
+
+
+def told_by(document: str) -> set[str]:
+    """Patterns of questions that a template's document answers, as far as it is not cut."""
+    fields = {"{description}": {"purpose", "detail"}, "{raw}": {"purpose", "detail"}, "{parameters}": {"input"}}
+    return set().union(*(patterns for field, patterns in fields.items() if field in document))
 
 
 def _refuse_foreign(pairs: list[tuple[str, str]], catalog: Catalog, where: str, path: str) -> None:
