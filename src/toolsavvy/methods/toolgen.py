@@ -31,7 +31,7 @@ from toolsavvy.methods.common import (
     show_outcomes,
 )
 from toolsavvy.methods.probing import Probing
-from toolsavvy.models.loading import load_base, load_tensors, resolve_precision, save_tensors
+from toolsavvy.models.loading import load_base, load_tensors, place, resolve_precision, save_tensors
 from toolsavvy.models.text import chat_frame
 from toolsavvy.models.tuning import TOOLS_FILE, Tuning, adapt, interpolate, load, restore, save, snapshot
 from toolsavvy.models.virtual import ToolModel, add_virtual_tokens
@@ -59,6 +59,7 @@ def run(cfg: Config, run: Run) -> None:
             board.add(name, retriever)
     tools = prepare(cfg, data)
     if probing and not cfg.method.resume_from:
+        place(tools.model, cfg.trainer.accelerator)
         probing.before(tools)
     stage_1 = memorize(cfg, run, data, tools)
     board.add_generator("toolgen_stage1", retriever_of(cfg, tools))
@@ -205,7 +206,8 @@ def _rate(cfg: Config, name: str) -> float:
 
 
 def retriever_of(cfg: Config, tools: ToolModel) -> ToolGen:
-    """The trained model behind the retriever protocol."""
+    """The trained model behind the retriever protocol, where training runs."""
+    place(tools.model, cfg.trainer.accelerator)
     precision = resolve_precision(cfg.trainer.precision, cfg.trainer.accelerator)
     return ToolGen(tools, batch_size=cfg.method.batch_size, precision=precision)
 
@@ -237,8 +239,8 @@ def teacher_scores(cfg: Config, tools: ToolModel, rows: Sequence[Row], batch_siz
     wanted = [(i, row) for i, row in enumerate(rows) if row.kind in TO_TOKEN and row.kind != "query"]
     tools.model.eval()
     for start in range(0, len(wanted), batch_size):
-        batch = collate(wanted[start : start + batch_size], tools.eos_id)
+        batch = collate(wanted[start : start + batch_size], tools.eos_id).to(next(tools.model.parameters()).device)
         with torch.no_grad():
-            logits = module(batch)[batch.first][:, tool_ids]
-        scores[batch.rows] = logits.log_softmax(-1)
+            logits = module(batch)[batch.first].cpu()[:, tool_ids]
+        scores[batch.rows.cpu()] = logits.log_softmax(-1)
     return scores

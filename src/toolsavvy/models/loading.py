@@ -194,3 +194,9 @@ def resolve_precision(precision: str, accelerator: str = "cpu") -> str:
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
     native = torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
     return "bf16" if native else "fp32"
+
+
+def place(model: Any, accelerator: str) -> None:
+    """Put a model where training runs: Lightning takes it back to the CPU at the end of every stage."""
+    if accelerator != "cpu" and torch.cuda.is_available():
+        model.to("cuda")
