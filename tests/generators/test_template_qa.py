@@ -122,6 +122,25 @@ def test_the_cap_holds():
     assert len(counts) == 10
 
 
+@pytest.mark.parametrize("services", [5, 300], ids=["pairs", "alone"])
+def test_no_question_names_its_tools_service(services):
+    words = ["keeps", "the", "state"]
+    tools = tuple(
+        replace(
+            tool,
+            group=f"{words[i % 3]} {i % services}",
+            description=f"{tool.description.split('.')[0]} for {words[i % 3]} {i % services}. {tool.description}",
+        )
+        for i, tool in enumerate(WORLD.tools)
+    )
+    named = Catalog("named", tools)
+    items = template_qa(named, 40)
+    assert len(items) == 40
+    for item in items:
+        service = named.tools[named.index[item.tool]].group
+        assert f" {service} " not in " ".join(["", *re.findall(r"\w+", item.question.lower()), ""])
+
+
 def test_an_odd_number_leaves_one_over():
     items = template_qa(WORLD, 21)
     assert len(items) == 21
@@ -130,10 +149,11 @@ def test_an_odd_number_leaves_one_over():
 
 def test_no_is_never_what_an_open_schema_may_allow():
     """Where other parameters may be given, "has no such parameter" cannot be known."""
-    opened = tuple(replace(t, parameters={**t.parameters, "additionalProperties": True}) for t in WORLD.tools)
+    tools = catalog(4, 4).tools
+    opened = tuple(replace(t, parameters={**t.parameters, "additionalProperties": True}) for t in tools)
     with pytest.raises(UserError, match="no yes/no question"):
         template_qa(Catalog("open", opened), 20, weights={"input": 1})
-    half = Catalog("half", tuple(opened[i] if i % 2 else t for i, t in enumerate(WORLD.tools)))
+    half = Catalog("half", tuple(opened[i] if i % 2 else t for i, t in enumerate(tools)))
     for item in template_qa(half, 30, weights={"input": 1}):
         assert item.answer or half.index[item.tool] % 2 == 0
 
@@ -188,9 +208,9 @@ def test_a_real_catalog_of_many_small_services():
     if not (SHARED / "toolsense").is_dir():
         pytest.skip("shared data is absent")
     tools = toolsense.load(SHARED / "toolsense").catalog
-    items = template_qa(tools, 300)
-    assert len(items) == 300
+    items = template_qa(tools, 120)
+    assert len(items) == 120
     check_balance(items)
     for item in items:
         check_truth(item, tools.tools[tools.index[item.tool]])
-    assert abs(question_only(items, groups_of(items, texts_of(tools))).mean() - 0.5) <= 0.05
+    assert told(items, tools) <= 0.05

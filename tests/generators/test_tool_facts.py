@@ -26,6 +26,7 @@ def test_sentences_end_at_stops_and_lines_but_not_at_abbreviations():
         "When bars are drawn, lines stay as they are.",
         "Draws bars and lines for",
         "Bars.",
+        "This operation applies only to charts of many bars.",
     ],
 )
 def test_what_is_no_purpose(text):
@@ -69,6 +70,27 @@ def test_related_names_count_as_present_and_open_schemas_lack_nothing():
     opened = tool("", parameters={"properties": {"chartIds": {}}, "additionalProperties": {"type": "string"}})
     assert not opened.lacks_input("legend")
     assert not tool("").lacks_input("legend")
+
+
+def test_results_that_may_hold_more_lack_nothing():
+    listed = {"properties": {"chartId": {"type": "string"}}}
+    assert tool("", returns=listed).lacks_result("legend")
+    assert not tool("", returns={**listed, "additionalProperties": True}).lacks_result("legend")
+
+
+@pytest.mark.parametrize(
+    ("text", "group", "spelled"),
+    [
+        ("Is it kept in the Store Room?", "store-room", True),
+        ("Is it kept in the storeroom?", "storeroom", True),
+        ("Is it kept in the storeRoom?", "StoreRoom", True),
+        ("Is it kept in a room of the store?", "store-room", False),
+        ("Is it restored?", "store", False),
+        ("Is it kept?", "", False),
+    ],
+)
+def test_a_services_name_is_found_however_it_is_joined(text, group, spelled):
+    assert ToolFacts(Tool("s:t", "move", group=group)).spells_service(text) == spelled
 
 
 def test_tools_of_one_service_need_a_known_one():

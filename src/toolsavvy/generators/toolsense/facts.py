@@ -42,7 +42,8 @@ _NEEDS_CONTEXT = re.compile(
     re.IGNORECASE,
 )
 _NO_PURPOSE = re.compile(
-    r"^(?:when|if|before|after|once|while|you|we|by default|to|note|because|since|unless|until|each|there)\b",
+    r"^(?:when|if|before|after|once|while|you|we|by default|to|note|because|since|unless|until|each|there|"
+    r"this \w+ (?:applies|works|is (?:only|not)|requires|must|can only|can't|cannot))\b",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"\b\w*[a-z0-9][A-Z]\w*|\b\w+_\w+")
@@ -191,6 +192,11 @@ class ToolFacts:
             return False
         return not _NEEDS_CONTEXT.match(sentence) and not self.spells_name(sentence)
 
+    def spells_service(self, text: str) -> bool:
+        """Whether the text holds the words of the service's name one after the other, or spelled as one."""
+        words = " ".join(tokens(split_words(self.tool.group)))
+        return bool(words) and any(f" {words} " in f" {' '.join(tokens(part))} " for part in (split_words(text), text))
+
     def spells_name(self, text: str) -> bool:
         """Whether the text holds the tool's whole name, however its words are joined."""
         name = "".join(tokens(self.tool.name))
@@ -228,8 +234,7 @@ class ToolFacts:
     @property
     def has_closed_inputs(self) -> bool:
         """The schema lists parameters, and says nowhere at its top that others may be given too."""
-        schema = self.tool.parameters
-        return bool(self.inputs) and not schema.get("additionalProperties") and not schema.get("patternProperties")
+        return bool(self.inputs) and _is_closed(self.tool.parameters)
 
     @cached_property
     def names(self) -> tuple[frozenset[str], ...]:
@@ -280,7 +285,8 @@ class ToolFacts:
 
     def lacks_result(self, words: str) -> bool:
         """Whether a field is surely none of the result's, by the same rule."""
-        return bool(self.results) and not _related(all_stems(words), self.result_names)
+        is_known = bool(self.results) and _is_closed(self.tool.returns)
+        return is_known and not _related(all_stems(words), self.result_names)
 
     def contradicts(self, purpose: str, *, is_own_service: bool) -> bool:
         """Whether what another tool does is surely not what this one does.
@@ -346,6 +352,11 @@ def _inputs(schema: Mapping[str, Any]) -> Iterator[Input]:
         if re.search("[a-z]{2}", words) and len(words.split()) <= PARAMETER_WORDS:
             kind = node.get("type") if isinstance(node, Mapping) else None
             yield Input(str(name), words, str(name) in needed, kind if isinstance(kind, str) else "")
+
+
+def _is_closed(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema says nowhere at its top that it may hold more than it lists."""
+    return not schema.get("additionalProperties") and not schema.get("patternProperties")
 
 
 def _names(schema: Any) -> Iterator[str]:

@@ -166,6 +166,7 @@ class _Maker:
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
         self.pairs: list[tuple[YesNoItem, YesNoItem]] = []
         self._used: set[tuple[str, str]] = set()
+        self._stated: dict[tuple[str, int], list[Statement]] = {}
         self._made: Counter[str] = Counter()
         self._asked: Counter[int] = Counter()
         self._groups = [tool.group.strip() for tool in catalog.tools]
@@ -179,6 +180,7 @@ class _Maker:
         """Ask about a tool, in the pattern that is furthest behind, with a partner if it has one."""
         if self._asked[tool] >= self._turns.rounds:
             return
+        self._stated.clear()  # which facts tell a tool from its neighbours hangs on whose neighbours they are
         order = sorted(self._weights, key=lambda pattern: (self._made[pattern] + 1) / self._weights[pattern])
         for pattern in order:
             if self._turns.room(tool) >= 2 and self._pair(tool, pattern):
@@ -217,6 +219,8 @@ class _Maker:
         fits: list[tuple[int, int, Statement, int, int]] = []
         for yes, no in way:
             for statement in self._unused(pattern, [yes], near):
+                if self._spells(statement, yes, no):
+                    continue
                 if statement.fails(self._facts[no], self._facts.are_one_service(yes, no)):
                     words = all_stems(statement.text)
                     gap = len(words & self._facts[yes].name_words) - len(words & self._facts[no].name_words)
@@ -229,8 +233,8 @@ class _Maker:
     def _alone(self, tool: int, pattern: str) -> bool:
         """Two questions to a tool that is alone in its service: a fact of its own, and one of a near tool."""
         near = self._near.of(tool, NEAR)
-        own = next(self._unused(pattern, [tool], near), None)
-        others = self._unused(pattern, near, near)
+        own = next((s for s in self._unused(pattern, [tool], near) if not self._spells(s, tool)), None)
+        others = (s for s in self._unused(pattern, near, near) if not self._spells(s, tool))
         wrong = next((s for s in others if s.fails(self._facts[tool], False)), None)
         if own is None or wrong is None:
             return False
@@ -239,11 +243,17 @@ class _Maker:
 
     def _unused(self, pattern: str, sources: Iterable[int], near: Sequence[int]) -> Iterator[Statement]:
         """Statements about some tools that no question holds yet."""
-        around = [self._facts[other] for other in near]
         for source in sources:
-            for statement in _STATEMENTS[pattern](self._facts[source], around):
+            if (pattern, source) not in self._stated:
+                around = [self._facts[other] for other in near]
+                self._stated[pattern, source] = list(_STATEMENTS[pattern](self._facts[source], around))
+            for statement in self._stated[pattern, source]:
                 if (pattern, plain(statement.text)) not in self._used:
                     yield statement
+
+    def _spells(self, statement: Statement, *tools: int) -> bool:
+        """Whether a statement names the service of a tool that it may be put to."""
+        return any(self._facts[tool].spells_service(statement.text) for tool in tools)
 
     def _add(self, pattern: str, yes: tuple[Statement, int], no: tuple[Statement, int]) -> None:
         """Write down two candidates of one wording, yes first: (what is asked, of which tool)."""
@@ -263,28 +273,19 @@ class _Maker:
 def _purposes(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
     """What the tool does; no: a tool whose record contradicts it."""
     if text := own.purpose:
-        yield Statement(
-            text,
-            lambda other, one: other.contradicts(text, is_own_service=one),
-        )
+        yield Statement(text, lambda other, one: other.contradicts(text, is_own_service=one))
 
 
 def _inputs(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
     """A parameter; no: a closed schema that lacks it at any depth."""
     for words in _telling([i.words for i in own.inputs], [[i.words for i in other.inputs] for other in near]):
-        yield Statement(
-            words,
-            lambda other, one, w=words: other.lacks_input(w),
-        )
+        yield Statement(words, lambda other, one, w=words: other.lacks_input(w))
 
 
 def _results(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
     """A field of the result; no: a result that lacks it at any depth."""
     for words in _telling(own.results, [other.results for other in near]):
-        yield Statement(
-            words,
-            lambda other, one, w=words: other.lacks_result(w),
-        )
+        yield Statement(words, lambda other, one, w=words: other.lacks_result(w))
 
 
 def _required(own: ToolFacts, near: Sequence[ToolFacts]) -> Iterator[Statement]:
