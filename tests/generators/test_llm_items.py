@@ -115,6 +115,21 @@ def test_everything_that_is_wanted_is_written_and_judged(kind: str, tmp_path: Pa
     assert {body["model"]: body["temperature"] for _, body, _ in server.requests} == {"writer": 0.7, "judge": 0.0}
 
 
+@pytest.mark.parametrize("kind", ["mcq", "qa"])
+def test_a_set_that_grows_is_the_set_that_was_wanted_at_once(kind: str, tmp_path: Path) -> None:
+    with chat_server(well) as server:
+        whole = write(kind, server.url, tmp_path / "a.jsonl", n=8)
+        writer = WRITERS[kind](chat("writer", server.url), chat("judge", server.url))
+        growing = writer.start(CATALOG, range(len(CATALOG)), NEAR, seed=0, store=tmp_path / "b.jsonl")
+        told: list[int] = []
+        assert growing.until(4).items == whole.items[:4]
+        before = len(server.requests)
+        assert growing.until(8, told.append).items == whole.items
+        assert len(server.requests) - before == 8  # four drafts and their verdicts
+        assert growing.until(8).writer.calls == 8
+    assert sum(told) == 8
+
+
 def test_requests_keep_the_rules_of_their_tiers_and_see_whole_documents(tmp_path: Path) -> None:
     written, server = written_by("rrb", well, tmp_path / "a.jsonl", n=9)
     documents = dict(zip([t.id for t in CATALOG.tools], CATALOG.documents, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -22,14 +23,15 @@ from toolsavvy.catalog import Catalog, RetrievalSet, Tool
 from toolsavvy.catalogs import toy
 from toolsavvy.catalogs.toolsense_items import read_items
 from toolsavvy.errors import UserError
-from toolsavvy.generators.answers import Exchange, Usage
+from toolsavvy.generators.answers import Usage
 from toolsavvy.generators.product import Product
-from toolsavvy.generators.toolsense.finishing import costs, merged
+from toolsavvy.generators.toolsense.finishing import costs
 from toolsavvy.generators.toolsense.generator import Mcq, Qa, Rrb
 from toolsavvy.generators.toolsense.kinds import ChoiceMaker, YesNoMaker, with_even_first_places
-from toolsavvy.generators.toolsense.making import Made
+from toolsavvy.generators.toolsense.making import SPARE, Made
+from toolsavvy.generators.toolsense.neighbourhood import neighbourhood
 from toolsavvy.generators.toolsense.settings import Prices, Settings
-from toolsavvy.generators.toolsense.writing import Attempt, Written
+from toolsavvy.generators.toolsense.writing import Written
 from toolsavvy.models.chat import Message, Reply
 from toolsavvy.retrieval.bm25 import BM25
 
@@ -314,23 +316,34 @@ def test_the_first_place_of_a_pool_says_nothing() -> None:
     assert sorted(with_even_first_places([whole], 0)[0].pool) == sorted(pool)
 
 
-def test_what_several_rounds_asked_is_counted_once() -> None:
-    def attempt(number: int, judge: int | None) -> Attempt:
-        def said(word: str) -> Exchange:
-            return Exchange("m", (Message("user", word),), "x", "", 10, 5)
+class Doubtful(ChoiceMaker):
+    """An attack solves every item with an odd number, and no other."""
 
-        judged = None if judge is None else said(f"judge {judge}")
-        return Attempt(f"i{number}", "t", "k", 1, said(f"write {number}"), judged, ("accepted",))
+    def attacks(self, items: Sequence[ChoiceItem]) -> Mapping[str, np.ndarray]:
+        return {"parity": np.array([float(item.id[-1] in "13579") for item in items])}
 
-    first: Any = Written[Any](("a",), 2, (attempt(1, 1), attempt(2, 2)), writer=Usage(calls=2), judge=Usage(calls=2))
-    last: Any = Written[Any](("a", "b"), 3, (attempt(1, 1), attempt(2, 3), attempt(3, None)))
-    found = merged([first, last])
-    assert found.items == ("a", "b")
-    assert (found.writer.calls, found.judge.calls) == (3, 3)
-    assert len(found.attempts) == 4
-    spent = costs(found, Prices(input=1.0, output=2.0, judge_input=0.0, judge_output=4.0))
-    assert spent["cost"] == pytest.approx((3 * 10 * 1 + 3 * 5 * 2 + 3 * 5 * 4) / 1e6)
-    assert costs(found, Prices())["cost"] is None
+
+def test_more_items_are_asked_for_without_asking_anything_twice(tmp_path: Path) -> None:
+    writer, judge = Able("writer"), Able("judge")
+    data = toy.load()
+    maker = Doubtful(data, Settings(n=8, backend="llm"), writer, judge)  # pyright: ignore[reportArgumentType]
+    found = maker.make(neighbourhood(data.catalog), tmp_path / "answers.jsonl")
+    assert found.written is not None
+    assert found.counts["made"] == len(found.written.items) > math.ceil(8 * SPARE)  # what was paid for is all there
+    assert writer.asked == found.written.writer.calls == len(found.written.attempts)
+    assert judge.asked == found.written.judge.calls
+    prompts = Counter(attempt.written.messages for attempt in found.written.attempts)
+    assert max(prompts.values()) == 1
+    assert {item.id for item in found.items} < {item.id for item in found.written.items}
+
+
+def test_what_models_are_asked_costs_what_they_charge() -> None:
+    written = Written[Any](
+        (), 2, writer=Usage(prompt_tokens=30, completion_tokens=15), judge=Usage(prompt_tokens=30, completion_tokens=15)
+    )
+    spent = costs(written, Prices(input=1.0, output=2.0, judge_input=0.0, judge_output=4.0))
+    assert spent["cost"] == pytest.approx((30 * 1 + 15 * 2 + 15 * 4) / 1e6)
+    assert costs(written, Prices())["cost"] is None
 
 
 def test_nothing_made_is_nothing_kept() -> None:

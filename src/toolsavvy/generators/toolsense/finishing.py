@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from toolsavvy.assets import atomic_write
 from toolsavvy.benchmark import ItemSet, RetrievalItem, ToolText
 from toolsavvy.catalogs.toolsense_items import write_items
-from toolsavvy.generators.answers import Usage, usage
+from toolsavvy.generators.answers import Usage
 from toolsavvy.generators.audit import audit
 from toolsavvy.generators.cards import AuditReport, data_card, markdown
 from toolsavvy.generators.product import Summary
 from toolsavvy.generators.sheet import write_sheet
 from toolsavvy.generators.toolsense.settings import Prices
-from toolsavvy.generators.toolsense.writing import Attempt, Written
+from toolsavvy.generators.toolsense.writing import Written
 from toolsavvy.tracking.records import to_lines, write_json
 
 CHECKED = 100
@@ -58,22 +58,6 @@ def save(
     write_items(folder / f"{kind}.jsonl", made.items, made.tools)
     names = (f"{kind}.jsonl", "audit.json", "data_card.md", "sheet.csv", "sheet_key.csv")
     return (*names, "generation.jsonl") if written is not None else names
-
-
-def merged(rounds: Sequence[Written[Any]]) -> Written[Any]:
-    """The last round with what was asked in all of them; a prompt that several rounds share was asked once."""
-    last = rounds[-1]
-    attempts = {_asked(attempt): attempt for written in rounds for attempt in written.attempts}.values()
-    writer = {attempt.written.messages: attempt.written for attempt in attempts}
-    judge = {attempt.judged.messages: attempt.judged for attempt in attempts if attempt.judged}
-    return replace(
-        last, attempts=tuple(attempts), writer=usage(list(writer.values())), judge=usage(list(judge.values()))
-    )
-
-
-def _asked(attempt: Attempt) -> tuple[object, ...]:
-    """The prompts of an attempt: what was accepted before decides which drafts the judge sees."""
-    return attempt.written.messages, attempt.judged.messages if attempt.judged else ()
 
 
 def costs(written: Written[Any], prices: Prices) -> dict[str, Any]:

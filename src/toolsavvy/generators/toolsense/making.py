@@ -21,13 +21,13 @@ from toolsavvy.errors import UserError
 from toolsavvy.generators.cards import data_card
 from toolsavvy.generators.product import Product
 from toolsavvy.generators.toolsense.balance import TOLERANCE, keep_balanced
-from toolsavvy.generators.toolsense.finishing import costs, costs_table, counts_table, examine, item_set, merged, save
+from toolsavvy.generators.toolsense.finishing import costs, costs_table, counts_table, examine, item_set, save
 from toolsavvy.generators.toolsense.ground import Recipe
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, from_retriever, neighbourhood
 from toolsavvy.generators.toolsense.progress import bar
 from toolsavvy.generators.toolsense.settings import Settings
 from toolsavvy.generators.toolsense.tools import CAP_SHARE, sample_tools
-from toolsavvy.generators.toolsense.writing import LlmWriter, Written, refuse_empty
+from toolsavvy.generators.toolsense.writing import LlmWriter, Writing, Written, refuse_empty
 from toolsavvy.models.chat import Chat
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.tracking import Run
@@ -39,7 +39,7 @@ MORE, ROUNDS = 1.5, 3
 SPARE = 1.2
 """Items that language models write for every one that is kept, so that some can go."""
 TRIED = 2.0
-"""Tools at hand for every item that is to be written: those beyond the first replace what fails."""
+"""Tools at hand for every item that is asked for at first: the others replace what fails or has to go."""
 
 
 @dataclass(frozen=True)
@@ -157,15 +157,15 @@ class Maker(ABC, Generic[Item]):
         """Items on which attacks that see no tool stay near chance."""
         if self.how.backend == "template":
             return self._balanced(self.how.n, lambda n: Made(*self.from_template(n, near)))
-        share = SPARE if self.attacks([]) else 1.0
-        return self._balanced(math.ceil(self.how.n * share), lambda n: self._write(n, near, store))
+        asked = math.ceil(self.how.n * SPARE) if self.attacks([]) else self.how.n
+        writing = self._writing(asked, near, store)
+        return self._balanced(asked, lambda n: self._written(writing, n))
 
     def _balanced(self, asked: int, make: Callable[[int], Made[Item]]) -> Made[Item]:
         """At most n of the items that are made; more are made in the place of those that must go."""
-        most, rounds = self.how.n, list[Written[Item]]()
+        most = self.how.n
         for _ in range(ROUNDS):
             made = make(asked)
-            rounds += [made.written] if made.written else []
             kept = self._kept(made.items)
             if len(kept) >= most or len(made.items) < asked:
                 break
@@ -173,9 +173,7 @@ class Maker(ABC, Generic[Item]):
         if len(kept) < most:
             log.warning("%s: %d items instead of %d", self.kind, len(kept), most)
         counts = {"asked": most, "made": len(made.items), "dropped_for_balance": len(made.items) - len(kept)}
-        return Made(
-            self.settled(kept), {**counts, "kept": len(kept), **made.counts}, merged(rounds) if rounds else None
-        )
+        return Made(self.settled(kept), {**counts, "kept": len(kept), **made.counts}, made.written)
 
     def _kept(self, items: Sequence[Item]) -> Sequence[Item]:
         """The items that may stay, in their order; all of them where no attack is off chance."""
@@ -198,16 +196,19 @@ class Maker(ABC, Generic[Item]):
         found = self.attacks([item for unit in units for item in unit])
         return {name: np.add.reduceat(scores, starts) / sizes for name, scores in found.items()}
 
-    def _write(self, n: int, near: Neighbourhood, store: Path) -> Made[Item]:
-        """Items by language models."""
+    def _writing(self, n: int, near: Neighbourhood, store: Path) -> Writing[Item]:
+        """Language models at work on one sample of tools: where more items are needed, they go on with its rest."""
         assert self.llm is not None and self.judge is not None
         cap = self.how.cap or max(1, math.ceil(self.how.n * CAP_SHARE))
         chosen = sample_tools(self.catalog, math.ceil(n * TRIED), cap=cap, seed=self.how.seed)
         writer = self.writer(self.llm, self.judge, self.recipe())
+        return writer.start(self.catalog, chosen, near, seed=self.how.seed, store=store)
+
+    def _written(self, writing: Writing[Item], n: int) -> Made[Item]:
+        """The first n items by language models."""
+        assert self.llm is not None
         with bar(f"{self.kind}: {self.llm.name}", n) as progress:
-            written = writer.write(
-                self.catalog, chosen, near, self.wanted(n), seed=self.how.seed, store=store, progress=progress
-            )
+            written = writing.until(self.wanted(n), progress)
         refuse_empty(written, self.llm.name)
         counts = {"tools": written.tools, "replaced_tools": written.replaced}
         return Made(written.items, counts | {f"refused_{why}": k for why, k in written.rejected.items()}, written)

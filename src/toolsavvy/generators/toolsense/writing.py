@@ -15,7 +15,7 @@ from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import AnswerLog, Exchange, Usage, exchange, usage
 from toolsavvy.generators.overlap import Tokens
 from toolsavvy.generators.toolsense.asking import Choices, Kind, Requests, YesNo
-from toolsavvy.generators.toolsense.ground import Case, Ground, Recipe
+from toolsavvy.generators.toolsense.ground import Case, Ground, Recipe, Slot
 from toolsavvy.generators.toolsense.judging import ask_judge, verdicts
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 from toolsavvy.generators.toolsense.parsing import Fault, repeat_fault
@@ -99,6 +99,24 @@ class LlmWriter(Generic[Item]):
         """Ask nothing yet."""
         self.writer, self.judge, self.recipe = writer, judge, recipe or Recipe()
 
+    def start(
+        self, catalog: Catalog, chosen: Sequence[int], near: Neighbourhood, *, seed: int, store: Path
+    ) -> Writing[Item]:
+        """A set in the making, of which nothing is asked yet.
+
+        Args:
+            catalog: all tools.
+            chosen: positions of tools, in the order in which they are used; those beyond the wanted number replace
+                tools that fail. Of tools with the same document the first is used.
+            near: where hard negatives and wrong options come from.
+            seed: of pools' orders.
+            store: file of the answers, append-only; a run that is continued asks nothing twice.
+        """
+        kind = type(self).kind(Ground(catalog, near, self.recipe, seed))
+        near.prepare(chosen, self.recipe.pool if kind.name == "rrb" else self.recipe.neighbours)
+        chats = AnswerLog(self.writer, store), AnswerLog(self.judge, store, "generator.judge")
+        return Writing(kind, catalog, self.recipe, *chats, chosen)
+
     def write(
         self,
         catalog: Catalog,
@@ -110,28 +128,8 @@ class LlmWriter(Generic[Item]):
         store: Path,
         progress: Progress | None = None,
     ) -> Written[Item]:
-        """Write until everything wanted is there or the chosen tools have run out.
-
-        Args:
-            catalog: all tools.
-            chosen: positions of tools, in the order in which they are used; those beyond the wanted number replace
-                tools that fail. Of tools with the same document the first is used.
-            near: where hard negatives and wrong options come from.
-            wanted: number of items; for requests, by tier.
-            seed: of pools' orders.
-            store: file of the answers, append-only; a run that is continued asks nothing twice.
-            progress: told of items that are finished.
-
-        Raises:
-            UserError: nothing can be asked of these tools, or a model that does not answer at all.
-        """
-        kind = type(self).kind(Ground(catalog, near, self.recipe, seed))
-        near.prepare(chosen, self.recipe.pool if kind.name == "rrb" else self.recipe.neighbours)
-        chats = AnswerLog(self.writer, store), AnswerLog(self.judge, store, "generator.judge")
-        work = _Work(kind, catalog, self.recipe, *chats, chosen, wanted)
-        while work.fill(progress or (lambda count: None)):
-            work.round()
-        return work.written()
+        """`start` and `Writing.until` in one."""
+        return self.start(catalog, chosen, near, seed=seed, store=store).until(wanted, progress)
 
 
 class RequestWriter(LlmWriter[RetrievalItem]):
@@ -152,8 +150,17 @@ class YesNoWriter(LlmWriter[YesNoItem]):
     kind = YesNo
 
 
-class _Work:
-    """One set in the making: open items, tools that are left, what was accepted."""
+class Writing(Generic[Item]):
+    """One set in the making: open items, tools that are left, what was accepted.
+
+    Args:
+        kind: of items.
+        catalog: all tools.
+        recipe: how.
+        writer: writes drafts.
+        judge: checks them.
+        chosen: see `LlmWriter.start`.
+    """
 
     def __init__(
         self,
@@ -163,26 +170,45 @@ class _Work:
         writer: AnswerLog,
         judge: AnswerLog,
         chosen: Sequence[int],
-        wanted: int | Mapping[str, int],
     ) -> None:
+        """Ask nothing yet."""
         self.kind, self.catalog, self.recipe, self.writer, self.judge = kind, catalog, recipe, writer, judge
         first = {catalog.documents[tool]: tool for tool in reversed(chosen)}
-        self.left = [tool for tool in dict.fromkeys(chosen) if first[catalog.documents[tool]] == tool]
-        self.open = kind.slots(wanted, self.left)
-        self.wanted = len(self.open)
+        self.chosen = [tool for tool in dict.fromkeys(chosen) if first[catalog.documents[tool]] == tool]
+        self.left = list(self.chosen)
+        self.open: list[Slot] = []
+        self.wanted = 0
         self.active: list[Case] = []
         self.items: dict[int, Any] = {}
         self.accepted: defaultdict[str, list[Tokens]] = defaultdict(list)
         self.attempts: list[Attempt] = []
         self.rejected: Counter[str] = Counter()
-        self.judged: list[Exchange] = []
         self.tools = self.replaced = self.told = 0
+
+    def until(self, wanted: int | Mapping[str, int], progress: Progress | None = None) -> Written[Item]:
+        """Write until everything wanted is there or the chosen tools have run out.
+
+        Of questions more may be wanted later: those that are there stay, and nothing is asked again.
+
+        Args:
+            wanted: number of items in all; for requests, by tier.
+            progress: told of items that are finished.
+
+        Raises:
+            UserError: nothing can be asked of these tools, or a model that does not answer at all.
+        """
+        slots = self.kind.slots(wanted, self.chosen)
+        self.open += slots[self.wanted :]
+        self.wanted, self.told = len(slots), 0
         self._refuse_impossible()
+        while self.fill(progress or (lambda count: None)):
+            self.round()
+        return self.written()
 
     def _refuse_impossible(self) -> None:
         """Of every kind of item, at least one tool can have one."""
         for slot in {slot.kind: slot for slot in self.open}.values():
-            if not any(self.kind.is_usable(slot, tool) for tool in self.left):
+            if not any(self.kind.is_usable(slot, tool) for tool in self.chosen):
                 raise UserError(
                     f"no tool can have a{'n' if slot.kind[0] in 'aeio' else ''} {slot.kind} item of {self.kind.name}",
                     where=f"catalog {self.catalog.name} ({len(self.catalog)} tools)", expected=self.kind.lacking(slot),
@@ -287,7 +313,7 @@ class _Work:
         self.open = sorted([case.slot, *self.open], key=lambda slot: slot.number)
         return True
 
-    def written(self) -> Written[Any]:
+    def written(self) -> Written[Item]:
         """What there is."""
         judged = [a.judged for a in self.attempts if a.judged is not None]
         return Written(
