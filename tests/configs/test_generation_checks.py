@@ -60,6 +60,24 @@ def test_parts_are_given_by_their_arguments(override: str, where: str, what: str
     assert f"+{'llm' if 'judge' in where else 'retriever'}@{where}=OPTION" in error.fix
 
 
+@pytest.mark.parametrize(
+    ("kind", "override"),
+    [
+        ("mcq", "generator.n=0"),
+        ("qa", "generator.cap=0"),
+        ("rrb", "generator.pool=3"),
+        ("rrb", "generator.tiers.easy=0.9"),
+        ("mcq", "generator.drafts=0"),
+        ("qa", "generator.novelty=2"),
+        ("mcq", "generator.prices.input=-1"),
+    ],
+)
+def test_values_are_refused_before_a_catalog_is_loaded(kind: str, override: str) -> None:
+    error = refused(f"generator={kind}", override)
+    assert override.partition("=")[0].startswith(error.where)
+    assert error.expected
+
+
 def test_the_model_that_finds_neighbours_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     asked = ("generator=rrb", "encoder=bge_large", "encoder.id=nobody/has-this-one")

@@ -12,8 +12,8 @@ import pytest
 from chat_items import is_judge, kind_of, verdicts, well
 from chat_server import Answer, chat_server
 from toolsavvy.catalogs.toy import load
+from toolsavvy.config.toolsense import Recipe
 from toolsavvy.errors import UserError
-from toolsavvy.generators.toolsense.ground import Recipe
 from toolsavvy.generators.toolsense.judging import ask_judge
 from toolsavvy.generators.toolsense.judging import verdicts as read_verdicts
 from toolsavvy.generators.toolsense.neighbourhood import LexicalNeighbourhood

@@ -23,10 +23,10 @@ from chat_server import Answer, ChatServer, chat_server, closed_port
 from toolsavvy.benchmark import GOLDS, ChoiceItem, RetrievalItem, YesNoItem
 from toolsavvy.catalog import Catalog
 from toolsavvy.catalogs.toy import load
+from toolsavvy.config.toolsense import Recipe
 from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import AnswerLog
 from toolsavvy.generators.overlap import rouge_l, tokens
-from toolsavvy.generators.toolsense.ground import Recipe
 from toolsavvy.generators.toolsense.neighbourhood import LexicalNeighbourhood
 from toolsavvy.generators.toolsense.parsing import (
     ChoiceDraft,
@@ -564,7 +564,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from toolsavvy.catalogs.toy import load
-from toolsavvy.generators.toolsense.ground import Recipe
+from toolsavvy.config.toolsense import Recipe
 from toolsavvy.generators.toolsense.neighbourhood import LexicalNeighbourhood
 from toolsavvy.generators.toolsense.writing import YesNoWriter
 from toolsavvy.models.server import ServerChat

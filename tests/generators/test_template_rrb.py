@@ -206,7 +206,7 @@ def test_no_service_gives_more_anchors_than_its_cap() -> None:
     [(1, (1, 1, 1), (1, 0, 0)), (2, (1, 1, 1), (1, 1, 0)), (8, (1, 1, 2), (2, 2, 4)), (5, (0, 1, 0), (0, 5, 0))],
 )
 def test_shares_of_the_tiers(n: int, tiers: tuple[float, ...], counts: tuple[int, ...]) -> None:
-    found = Counter(item.tier for item in template_rrb(world(), n, tiers=tiers))
+    found = Counter(item.tier for item in template_rrb(world(), n, tiers=dict(zip(TIERS, tiers, strict=True))))
     assert tuple(found[tier] for tier in TIERS) == counts
 
 
@@ -289,8 +289,8 @@ def small(count: int) -> RetrievalSet:
         ({"data": small(2)}, "too few for medium and hard", "catalog few", "3 tools for medium"),
         ({"n": 0}, "n=0", "generator.n", "at least 1"),
         ({"pool": 5}, "pool=5", "generator.pool", "at least 7"),
-        ({"tiers": (1, 1)}, "tiers=", "generator.tiers", "three shares"),
-        ({"tiers": (0, 0, 0)}, "tiers=", "generator.tiers", "three shares"),
+        ({"tiers": {"esay": 1}}, "tiers=", "generator.tiers", "shares from 0 of easy"),
+        ({"tiers": {"easy": 0}}, "tiers=", "generator.tiers", "shares from 0 of easy"),
         ({"cap": 0}, "0 is too small", "generator.cap", "from 1"),
     ],
 )
@@ -321,7 +321,7 @@ def test_names_alone_suffice() -> None:
 
 
 def test_three_tools_are_enough_for_the_first_two_tiers() -> None:
-    found = Counter(item.tier for item in template_rrb(small(3), 2, tiers=(1, 1, 0)))
+    found = Counter(item.tier for item in template_rrb(small(3), 2, tiers={"easy": 1, "medium": 1}))
     assert found == {"easy": 1, "medium": 1} and NEEDED["medium"] == 3
 
 

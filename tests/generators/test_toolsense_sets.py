@@ -22,6 +22,7 @@ from toolsavvy.benchmark import ChoiceItem, RetrievalItem, YesNoItem, texts_of
 from toolsavvy.catalog import Catalog, RetrievalSet, Tool
 from toolsavvy.catalogs import toy
 from toolsavvy.catalogs.toolsense_items import read_items
+from toolsavvy.config.toolsense import Prices, Settings
 from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import Usage
 from toolsavvy.generators.product import Product
@@ -30,7 +31,6 @@ from toolsavvy.generators.toolsense.generator import Mcq, Qa, Rrb
 from toolsavvy.generators.toolsense.kinds import ChoiceMaker, YesNoMaker, with_even_first_places
 from toolsavvy.generators.toolsense.making import SPARE, Made
 from toolsavvy.generators.toolsense.neighbourhood import neighbourhood
-from toolsavvy.generators.toolsense.settings import Prices, Settings
 from toolsavvy.generators.toolsense.writing import Written
 from toolsavvy.models.chat import Message, Reply
 from toolsavvy.retrieval.bm25 import BM25
@@ -335,6 +335,20 @@ def test_more_items_are_asked_for_without_asking_anything_twice(tmp_path: Path) 
     prompts = Counter(attempt.written.messages for attempt in found.written.attempts)
     assert max(prompts.values()) == 1
     assert {item.id for item in found.items} < {item.id for item in found.written.items}
+
+
+@pytest.mark.parametrize("n", [1, 7])
+def test_an_odd_number_of_yes_no_questions_is_one_too(n: int, tmp_path: Path) -> None:
+    class Fair(YesNoMaker):
+        def attacks(self, items: Sequence[YesNoItem]) -> Mapping[str, np.ndarray]:
+            return {"none": np.full(len(items), 0.5)}
+
+    data = toy.load()
+    maker = Fair(data, Settings(n=n, backend="llm"), Able("writer"), Able("judge"))  # pyright: ignore[reportArgumentType]
+    found = maker.make(neighbourhood(data.catalog), tmp_path / "answers.jsonl")
+    assert len(found.items) == n
+    assert found.counts["made"] == math.ceil(n * SPARE)  # nobody asked for more
+    assert abs(2 * sum(item.answer for item in found.items) - n) == 1
 
 
 def test_what_models_are_asked_costs_what_they_charge() -> None:

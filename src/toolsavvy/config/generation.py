@@ -15,6 +15,7 @@ from toolsavvy.config.sources import (
     check_source,
     targets,
 )
+from toolsavvy.config.toolsense import check_values
 from toolsavvy.errors import UserError
 
 _OURS = "toolsavvy.models."
@@ -27,6 +28,8 @@ def check_generator(generator: Any) -> None:
     if not isinstance(generator, Mapping) or "_target_" not in generator:
         options = ", ".join(groups().get("generator", ()))
         raise UserError("nothing is chosen", where="generator", expected=f"generator=OPTION with one of {options}")
+    if str(generator["_target_"]).startswith("toolsavvy.generators.toolsense."):
+        check_values(generator)
     asks = generator.get("backend", "llm") == "llm"
     _check_part(generator.get("near"), "generator.near", "retriever", "retriever")
     if asks and "self_judging" in generator:

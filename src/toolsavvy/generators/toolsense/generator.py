@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Literal
 
 from toolsavvy.catalog import RetrievalSet
+from toolsavvy.config.toolsense import Prices, Recipe, Settings, check_pool, checked_tiers
 from toolsavvy.generators.product import Product
 from toolsavvy.generators.toolsense.kinds import ChoiceMaker, RequestMaker, YesNoMaker
-from toolsavvy.generators.toolsense.settings import Prices, Settings, checked_pool, checked_tiers
 from toolsavvy.models.chat import Chat
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.tracking import Run
@@ -36,7 +36,10 @@ class Rrb:
         pool: tools that a request is chosen from.
         tiers: share of each tier.
         self_judging: the writer may check its own work.
-        attempts: answers asked for one request until one passes.
+        attempts: answers asked for one request of one tool until a draft passes; then the next tool is tried.
+        drafts: in one answer; the first that passes is taken.
+        novelty: ROUGE-L F1 with an accepted request from which one is a near-duplicate.
+        batch_size: requests that are worked on at once.
         temperature: of the writer; the judge is greedy.
         max_tokens: of an answer.
         prices: of a million tokens: input, output, judge_input, judge_output.
@@ -60,12 +63,17 @@ class Rrb:
         tiers: Mapping[str, float] = TIER_SHARES,
         self_judging: bool = False,
         attempts: int = 3,
+        drafts: int = 2,
+        novelty: float = 0.7,
+        batch_size: int = 32,
         temperature: float = 0.7,
         max_tokens: int = 600,
         prices: Mapping[str, float | None] | None = None,
     ) -> None:
-        how = Settings(n, backend, seed, cap, self_judging, attempts, temperature, max_tokens, Prices.of(prices))
-        self._maker = RequestMaker(catalog, how, llm, judge, near, checked_pool(pool), checked_tiers(tiers))
+        check_pool(pool)
+        recipe = Recipe(attempts, drafts, batch_size, temperature, max_tokens, pool=pool, novelty=novelty)
+        how = Settings(n, backend, seed, cap, self_judging, recipe, Prices.of(prices))
+        self._maker = RequestMaker(catalog, how, llm, judge, near, checked_tiers(tiers))
 
     def fingerprint(self) -> str:
         """As `Generator.fingerprint`."""
@@ -92,7 +100,11 @@ class Mcq:
         seed: of all draws.
         cap: most questions about tools of one service; None: 5 % of n.
         self_judging: the writer may check its own work.
-        attempts: answers asked for one question until one passes.
+        attempts: answers asked for one question of one tool until a draft passes; then the next tool is tried.
+        drafts: in one answer; the first that passes is taken.
+        novelty: ROUGE-L F1 with an accepted question from which one is a near-duplicate.
+        batch_size: questions that are worked on at once.
+        neighbours: tools that wrong options come from.
         temperature: of the writer; the judge is greedy.
         max_tokens: of an answer.
         prices: of a million tokens: input, output, judge_input, judge_output.
@@ -114,11 +126,16 @@ class Mcq:
         cap: int | None = None,
         self_judging: bool = False,
         attempts: int = 3,
+        drafts: int = 2,
+        novelty: float = 0.7,
+        batch_size: int = 32,
+        neighbours: int = 4,
         temperature: float = 0.7,
         max_tokens: int = 600,
         prices: Mapping[str, float | None] | None = None,
     ) -> None:
-        how = Settings(n, backend, seed, cap, self_judging, attempts, temperature, max_tokens, Prices.of(prices))
+        recipe = Recipe(attempts, drafts, batch_size, temperature, max_tokens, novelty=novelty, neighbours=neighbours)
+        how = Settings(n, backend, seed, cap, self_judging, recipe, Prices.of(prices))
         self._maker = ChoiceMaker(catalog, how, llm, judge, near)
 
     def fingerprint(self) -> str:
@@ -146,7 +163,11 @@ class Qa:
         seed: of all draws.
         cap: most questions about tools of one service; None: 5 % of n.
         self_judging: the writer may check its own work.
-        attempts: answers asked for one question until one passes.
+        attempts: answers asked for one question of one tool until a draft passes; then the next tool is tried.
+        drafts: in one answer; the first that passes is taken.
+        novelty: ROUGE-L F1 with an accepted question from which one is a near-duplicate.
+        batch_size: questions that are worked on at once.
+        neighbours: tools that wrong claims come from.
         temperature: of the writer; the judge is greedy.
         max_tokens: of an answer.
         prices: of a million tokens: input, output, judge_input, judge_output.
@@ -168,11 +189,16 @@ class Qa:
         cap: int | None = None,
         self_judging: bool = False,
         attempts: int = 3,
+        drafts: int = 2,
+        novelty: float = 0.7,
+        batch_size: int = 32,
+        neighbours: int = 4,
         temperature: float = 0.7,
         max_tokens: int = 600,
         prices: Mapping[str, float | None] | None = None,
     ) -> None:
-        how = Settings(n, backend, seed, cap, self_judging, attempts, temperature, max_tokens, Prices.of(prices))
+        recipe = Recipe(attempts, drafts, batch_size, temperature, max_tokens, novelty=novelty, neighbours=neighbours)
+        how = Settings(n, backend, seed, cap, self_judging, recipe, Prices.of(prices))
         self._maker = YesNoMaker(catalog, how, llm, judge, near)
 
     def fingerprint(self) -> str:

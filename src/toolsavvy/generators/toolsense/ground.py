@@ -9,40 +9,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from toolsavvy.catalog import Catalog
+from toolsavvy.config.toolsense import Recipe
 from toolsavvy.generators.overlap import tokens
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 
 DEEPEST = 512
 """Neighbours looked at for those with documents of their own."""
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How items are written.
-
-    Args:
-        attempts: answers asked for one item of one tool until a draft passes; then the next tool takes its place.
-        drafts: in one answer; the first that passes is taken.
-        batch_size: items that are worked on at once.
-        temperature: of the writer; the judge is greedy.
-        max_tokens: of an answer.
-        feedback: most reasons of failed attempts that the writer is told.
-        pool: tools that a request's writer chooses from, its target among them.
-        neighbours: tools that wrong options and wrong claims come from.
-        novelty: ROUGE-L F1 with an accepted item from which one is a near-duplicate.
-        patience: tools that may fail before the first item is accepted; then nothing more is asked.
-    """
-
-    attempts: int = 3
-    drafts: int = 2
-    batch_size: int = 32
-    temperature: float = 0.7
-    max_tokens: int = 600
-    feedback: int = 5
-    pool: int = 14
-    neighbours: int = 4
-    novelty: float = 0.7
-    patience: int = 64
 
 
 @dataclass(frozen=True)

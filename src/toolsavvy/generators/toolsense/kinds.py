@@ -12,13 +12,12 @@ import numpy as np
 from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, question_only
 from toolsavvy.benchmark import OPTIONS, TIERS, ChoiceItem, RetrievalItem, YesNoItem
 from toolsavvy.catalog import RetrievalSet
-from toolsavvy.generators.toolsense.ground import Recipe
+from toolsavvy.config.toolsense import Recipe, Settings
 from toolsavvy.generators.toolsense.making import Maker
 from toolsavvy.generators.toolsense.mcq import template_mcq
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 from toolsavvy.generators.toolsense.qa import template_qa
-from toolsavvy.generators.toolsense.rrb import make_rrb
-from toolsavvy.generators.toolsense.settings import Settings
+from toolsavvy.generators.toolsense.rrb import apportioned, make_rrb
 from toolsavvy.generators.toolsense.writing import ChoiceWriter, LlmWriter, RequestWriter, YesNoWriter
 from toolsavvy.models.chat import Chat
 from toolsavvy.retrieval.ranking import Retriever
@@ -33,7 +32,6 @@ class RequestMaker(Maker[RetrievalItem]):
         llm: as `Maker`.
         judge: as `Maker`.
         near: as `Maker`.
-        pool: tools that a request is chosen from.
         tiers: share of each tier.
     """
 
@@ -46,23 +44,22 @@ class RequestMaker(Maker[RetrievalItem]):
         llm: Chat | None,
         judge: Chat | None,
         near: Retriever | None,
-        pool: int,
         tiers: Mapping[str, float],
     ) -> None:
         super().__init__(data, how, llm, judge, near)
-        self.pool, self.tiers = pool, tiers
+        self.tiers = tiers
 
     def from_template(self, n: int, near: Neighbourhood) -> tuple[Sequence[RetrievalItem], Mapping[str, int]]:
         """As `make_rrb`."""
         made = make_rrb(
-            self.data, n, cap=self.how.cap, near=near, seed=self.how.seed, pool=self.pool,
-            tiers=[self.tiers.get(tier, 0.0) for tier in TIERS],
+            self.data, n, cap=self.how.cap, near=near, seed=self.how.seed, pool=self.how.recipe.pool,
+            tiers=self.tiers,
         )  # fmt: skip
         return made.items, made.counts
 
     def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[RetrievalItem]:
         """As `RequestWriter`."""
-        return RequestWriter(llm, judge, replace(recipe, pool=self.pool))
+        return RequestWriter(llm, judge, recipe)
 
     def wanted(self, n: int) -> Mapping[str, int]:
         """Requests by tier."""
@@ -117,16 +114,6 @@ class YesNoMaker(Maker[YesNoItem]):
         for item in items:
             sides[item.pattern][item.answer].append(item)
         return [pair for no, yes in sides.values() for pair in zip(no, yes, strict=False)]
-
-
-def apportioned(n: int, shares: Mapping[str, float]) -> dict[str, int]:
-    """Whole numbers that add up to n, each its share rounded down or up: largest remainders first, ties easy first."""
-    exact = {tier: n * shares.get(tier, 0.0) for tier in TIERS}
-    counts = {tier: int(value) for tier, value in exact.items()}
-    order = sorted(TIERS, key=lambda tier: counts[tier] - exact[tier])
-    for tier in order[: n - sum(counts.values())]:
-        counts[tier] += 1
-    return {tier: count for tier, count in counts.items() if count}
 
 
 def with_even_first_places(items: Sequence[RetrievalItem], seed: int) -> list[RetrievalItem]:

@@ -17,15 +17,14 @@ import numpy as np
 from toolsavvy.benchmark import Item, ToolText, texts_of
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.config.sources import check_judge
+from toolsavvy.config.toolsense import Recipe, Settings
 from toolsavvy.errors import UserError
 from toolsavvy.generators.cards import data_card
 from toolsavvy.generators.product import Product
 from toolsavvy.generators.toolsense.balance import TOLERANCE, keep_balanced
 from toolsavvy.generators.toolsense.finishing import costs, costs_table, counts_table, examine, item_set, save
-from toolsavvy.generators.toolsense.ground import Recipe
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, from_retriever, neighbourhood
 from toolsavvy.generators.toolsense.progress import bar
-from toolsavvy.generators.toolsense.settings import Settings
 from toolsavvy.generators.toolsense.tools import CAP_SHARE, sample_tools
 from toolsavvy.generators.toolsense.writing import LlmWriter, Writing, Written, refuse_empty
 from toolsavvy.models.chat import Chat
@@ -104,11 +103,6 @@ class Maker(ABC, Generic[Item]):
     def writer(self, llm: Chat, judge: Chat, recipe: Recipe) -> LlmWriter[Item]:
         """Who writes items of this kind."""
 
-    def recipe(self) -> Recipe:
-        """How language models write."""
-        how = self.how
-        return Recipe(attempts=how.attempts, temperature=how.temperature, max_tokens=how.max_tokens)
-
     def wanted(self, n: int) -> int | Mapping[str, int]:
         """What is asked of the writer."""
         return n
@@ -180,14 +174,17 @@ class Maker(ABC, Generic[Item]):
         if not items:
             return items
         off = max((abs(float(scores.mean()) - self.chance) for scores in self.attacks(items).values()), default=0.0)
-        if len(items) <= self.how.n and off <= TOLERANCE:
+        allowed = max(TOLERANCE, 1 / min(len(items), self.how.n))  # as the audit: never finer than one item
+        if len(items) <= self.how.n and off <= allowed:
             return items
         units = self.units(items)
-        most = max(1, self.how.n // max(map(len, units), default=1))
+        most = math.ceil(self.how.n / max(map(len, units), default=1))
         least = min(most, math.ceil(len(units) / 2))  # of a few items, chance alone is further off than allowed
-        kept = keep_balanced(units, self._unit_attacks, chance=self.chance, most=most, least=least)
+        kept = keep_balanced(
+            units, self._unit_attacks, chance=self.chance, most=most, least=least, tolerance=allowed
+        )  # fmt: skip
         stay = {item.id for unit in kept for item in unit}
-        return [item for item in items if item.id in stay]
+        return [item for item in items if item.id in stay][: self.how.n]  # an odd number leaves half a pair
 
     def _unit_attacks(self, units: Sequence[tuple[Item, ...]]) -> Mapping[str, np.ndarray]:
         """Attacks' mean score on each unit."""
@@ -201,7 +198,7 @@ class Maker(ABC, Generic[Item]):
         assert self.llm is not None and self.judge is not None
         cap = self.how.cap or max(1, math.ceil(self.how.n * CAP_SHARE))
         chosen = sample_tools(self.catalog, math.ceil(n * TRIED), cap=cap, seed=self.how.seed)
-        writer = self.writer(self.llm, self.judge, self.recipe())
+        writer = self.writer(self.llm, self.judge, self.how.recipe)
         return writer.start(self.catalog, chosen, near, seed=self.how.seed, store=store)
 
     def _written(self, writing: Writing[Item], n: int) -> Made[Item]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from toolsavvy.benchmark import TIERS, RetrievalItem
 from toolsavvy.catalog import Catalog, Query, RetrievalSet
+from toolsavvy.config.toolsense import LEAST_POOL
 from toolsavvy.errors import UserError
 from toolsavvy.generators.overlap import best_matches, tokens
 from toolsavvy.generators.toolsense.composing import NEAR_DUPLICATE, Composer, Draft, clause, gives_away, swapped
@@ -26,9 +27,7 @@ from toolsavvy.generators.toolsense.tools import draw_tools, services
 log = logging.getLogger(__name__)
 NEEDED: Mapping[str, int] = {"easy": 2, "medium": 3, "hard": 5}
 """Tier -> tools that a catalog must hold: its fewest golds and one wrong tool."""
-EQUAL = (1 / 3, 1 / 3, 1 / 3)
-LEAST_POOL = 7
-"""Six golds and one wrong tool."""
+EQUAL: Mapping[str, float] = dict.fromkeys(TIERS, 1 / len(TIERS))
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def template_rrb(
     near: Neighbourhood | None = None,
     seed: int = 0,
     pool: int = 14,
-    tiers: Sequence[float] = EQUAL,
+    tiers: Mapping[str, float] = EQUAL,
     exclude_anchors: Collection[str] = (),
 ) -> list[RetrievalItem]:
     """`make_rrb` without its account, which is logged."""
@@ -71,7 +70,7 @@ def make_rrb(
     near: Neighbourhood | None = None,
     seed: int = 0,
     pool: int = 14,
-    tiers: Sequence[float] = EQUAL,
+    tiers: Mapping[str, float] = EQUAL,
     exclude_anchors: Collection[str] = (),
 ) -> Made:
     """Write realistic requests for tools of a catalog: easy (1 gold), medium (2-3), hard (4-6).
@@ -87,13 +86,13 @@ def make_rrb(
         near: where the pools' wrong tools come from; None: lexical, over whole documents.
         seed: of all choices.
         pool: tools of an item's pool, its golds among them.
-        tiers: shares of easy, medium and hard.
+        tiers: tier -> its share; one that is left out has none.
         exclude_anchors: ids of tools that no item may be written for.
 
     Raises:
         UserError: n or pool out of range, shares that are none, a catalog too small for a tier, or no item at all.
     """
-    wanted = _quotas(n, tiers)
+    wanted = apportioned(n, tiers)
     _check(data.catalog, n, pool, wanted)
     nearby = neighbourhood(data.catalog, near)
     composer = _composer(data, nearby, seed)
@@ -113,18 +112,24 @@ def make_rrb(
     return Made(_items(composer, drafts, nearby, pool, seed), counts)
 
 
-def _quotas(n: int, tiers: Sequence[float]) -> dict[str, int]:
-    """Items by tier, by largest remainder."""
-    if len(tiers) != len(TIERS) or min(tiers) < 0 or sum(tiers) <= 0:
+def apportioned(n: int, shares: Mapping[str, float]) -> dict[str, int]:
+    """Items by tier: whole numbers that add up to n, by largest remainder; of equal ones the easier tier.
+
+    Raises:
+        UserError: shares that are none.
+    """
+    total = sum(shares.values())
+    if not set(shares) <= {*TIERS} or min(shares.values(), default=-1) < 0 or total <= 0:
         raise UserError(
-            f"tiers={list(tiers)}", where="generator.tiers", expected="three shares from 0: easy, medium, hard",
+            f"tiers={dict(shares)}", where="generator.tiers", expected=f"shares from 0 of {', '.join(TIERS)}",
+            fix="generator.tiers='{easy: 0.34, medium: 0.33, hard: 0.33}'",
         )  # fmt: skip
-    exact = {tier: n * share / sum(tiers) for tier, share in zip(TIERS, tiers, strict=True)}
-    quotas = {tier: int(share + 1e-9) for tier, share in exact.items()}
-    by_remainder = sorted(TIERS, key=lambda tier: (round(quotas[tier] - exact[tier], 9), TIERS.index(tier)))
-    for tier in by_remainder[: n - sum(quotas.values())]:
-        quotas[tier] += 1
-    return quotas
+    exact = {tier: n * shares.get(tier, 0.0) / total for tier in TIERS}
+    counts = {tier: int(share + 1e-9) for tier, share in exact.items()}
+    by_remainder = sorted(TIERS, key=lambda tier: (round(counts[tier] - exact[tier], 9), TIERS.index(tier)))
+    for tier in by_remainder[: n - sum(counts.values())]:
+        counts[tier] += 1
+    return counts
 
 
 def _check(catalog: Catalog, n: int, pool: int, wanted: Mapping[str, int]) -> None:

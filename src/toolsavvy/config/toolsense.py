@@ -1,4 +1,4 @@
-"""How ToolSense-style benchmarks are made: options, checked when a generator is built."""
+"""How ToolSense-style benchmarks are made: options, checked before a catalog is loaded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 from toolsavvy.benchmark import TIERS
 from toolsavvy.errors import UserError, did_you_mean
-from toolsavvy.generators.toolsense.rrb import LEAST_POOL
 
 BACKENDS = ("template", "llm")
+LEAST_POOL = 7
+"""Six golds and one wrong tool."""
 PER = 1_000_000
 """Tokens that a price is given for."""
 
@@ -66,6 +67,49 @@ class Prices:
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How language models write items.
+
+    Args:
+        attempts: answers asked for one item of one tool until a draft passes; then the next tool takes its place.
+        drafts: in one answer; the first that passes is taken.
+        batch_size: items that are worked on at once.
+        temperature: of the writer; the judge is greedy.
+        max_tokens: of an answer.
+        feedback: most reasons of failed attempts that the writer is told.
+        pool: tools that a request's writer chooses from, its target among them.
+        neighbours: tools that wrong options and wrong claims come from.
+        novelty: ROUGE-L F1 with an accepted item from which one is a near-duplicate.
+        patience: tools that may fail before the first item is accepted; then nothing more is asked.
+
+    Raises:
+        UserError: a value out of range, with its key.
+    """
+
+    attempts: int = 3
+    drafts: int = 2
+    batch_size: int = 32
+    temperature: float = 0.7
+    max_tokens: int = 600
+    feedback: int = 5
+    pool: int = 14
+    neighbours: int = 4
+    novelty: float = 0.7
+    patience: int = 64
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        for key in ("attempts", "drafts", "batch_size", "max_tokens", "neighbours"):
+            _check_whole(key, getattr(self, key))
+        for key, most in (("temperature", 2), ("novelty", 1)):
+            if not 0 <= getattr(self, key) <= most:
+                raise UserError(
+                    f"{getattr(self, key)} is out of range", where=f"generator.{key}",
+                    expected=f"a number from 0 to {most}", fix=f"correct generator.{key}",
+                )  # fmt: skip
+
+
+@dataclass(frozen=True)
 class Settings:
     """What all three benchmarks are made with.
 
@@ -75,9 +119,7 @@ class Settings:
         seed: of all draws.
         cap: most items of one service; None: 5 % of n.
         self_judging: the writer may check its own work.
-        attempts: answers asked for one item until one passes.
-        temperature: of the writer; the judge is greedy.
-        max_tokens: of an answer.
+        recipe: of language models.
         prices: for the cost.
 
     Raises:
@@ -89,9 +131,7 @@ class Settings:
     seed: int = 0
     cap: int | None = None
     self_judging: bool = False
-    attempts: int = 3
-    temperature: float = 0.7
-    max_tokens: int = 600
+    recipe: Recipe = field(default_factory=Recipe)
     prices: Prices = field(default_factory=Prices)
 
     def __post_init__(self) -> None:
@@ -101,15 +141,33 @@ class Settings:
                 f"unknown backend {self.backend!r}", where="generator.backend", expected=" or ".join(BACKENDS),
                 fix=did_you_mean(self.backend, BACKENDS),
             )  # fmt: skip
-        whole = {"n": self.n, "attempts": self.attempts, "max_tokens": self.max_tokens}
-        whole |= {} if self.cap is None else {"cap": self.cap}
-        for key, value in whole.items():
-            if value < 1:
-                raise UserError(f"{value} is out of range", where=f"generator.{key}", expected="a whole number from 1")
-        if not 0 <= self.temperature <= 2:
-            raise UserError(
-                f"{self.temperature} is out of range", where="generator.temperature", expected="a number from 0 to 2"
-            )
+        _check_whole("n", self.n)
+        if self.cap is not None:
+            _check_whole("cap", self.cap)
+
+
+def check_values(generator: Mapping[str, Any]) -> None:
+    """Refuse what a generator of ours will refuse, before its catalog is loaded.
+
+    Raises:
+        UserError: a value out of range, with its key.
+    """
+    recipe = Recipe(**{f.name: generator[f.name] for f in fields(Recipe) if f.name in generator})
+    own = {f.name: generator[f.name] for f in fields(Settings) if f.name in generator}
+    Settings(**(own | {"recipe": recipe, "prices": Prices.of(generator.get("prices"))}))
+    if "pool" in generator:
+        check_pool(generator["pool"])
+    if "tiers" in generator:
+        checked_tiers(generator["tiers"])
+
+
+def _check_whole(key: str, value: int) -> None:
+    """Whole numbers count from 1."""
+    if value < 1:
+        raise UserError(
+            f"{value} is out of range", where=f"generator.{key}", expected="a whole number from 1",
+            fix=f"correct generator.{key}",
+        )  # fmt: skip
 
 
 def checked_tiers(tiers: Mapping[str, float]) -> dict[str, float]:
@@ -125,7 +183,10 @@ def checked_tiers(tiers: Mapping[str, float]) -> dict[str, float]:
                 fix=did_you_mean(str(tier), TIERS),
             )  # fmt: skip
         if not (isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1):
-            raise UserError(f"{share!r} is no share", where=f"generator.tiers.{tier}", expected="a number from 0 to 1")
+            raise UserError(
+                f"{share!r} is no share", where=f"generator.tiers.{tier}", expected="a number from 0 to 1",
+                fix="generator.tiers='{easy: 0.34, medium: 0.33, hard: 0.33}'",
+            )  # fmt: skip
     total = sum(tiers.values())
     if abs(total - 1) > 1e-6:
         raise UserError(
@@ -135,8 +196,8 @@ def checked_tiers(tiers: Mapping[str, float]) -> dict[str, float]:
     return {tier: float(tiers[tier]) for tier in TIERS if tiers.get(tier)}
 
 
-def checked_pool(pool: int) -> int:
-    """Tools that a request's writer chooses from.
+def check_pool(pool: int) -> None:
+    """Refuse a pool that no hard request can be chosen from.
 
     Raises:
         UserError: too few for a hard request with a wrong choice.
@@ -145,5 +206,5 @@ def checked_pool(pool: int) -> int:
         raise UserError(
             f"{pool} is out of range", where="generator.pool",
             expected=f"a whole number from {LEAST_POOL}: six gold tools and one that is none",
+            fix=f"generator.pool={LEAST_POOL} or more",
         )  # fmt: skip
-    return pool

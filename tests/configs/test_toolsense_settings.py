@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from toolsavvy.config.toolsense import Prices, Recipe, Settings, check_pool, checked_tiers
 from toolsavvy.errors import UserError
-from toolsavvy.generators.toolsense.kinds import apportioned
-from toolsavvy.generators.toolsense.settings import Prices, Settings, checked_pool, checked_tiers
+from toolsavvy.generators.toolsense.rrb import apportioned
 
 
 @pytest.mark.parametrize(
@@ -14,10 +14,14 @@ from toolsavvy.generators.toolsense.settings import Prices, Settings, checked_po
     [
         (lambda: Settings(n=0), "generator.n", "from 1"),
         (lambda: Settings(cap=0), "generator.cap", "from 1"),
-        (lambda: Settings(attempts=0), "generator.attempts", "from 1"),
-        (lambda: Settings(max_tokens=0), "generator.max_tokens", "from 1"),
-        (lambda: Settings(temperature=-0.1), "generator.temperature", "0 to 2"),
-        (lambda: Settings(temperature=float("nan")), "generator.temperature", "0 to 2"),
+        (lambda: Recipe(attempts=0), "generator.attempts", "from 1"),
+        (lambda: Recipe(max_tokens=0), "generator.max_tokens", "from 1"),
+        (lambda: Recipe(temperature=-0.1), "generator.temperature", "0 to 2"),
+        (lambda: Recipe(temperature=float("nan")), "generator.temperature", "0 to 2"),
+        (lambda: Recipe(drafts=0), "generator.drafts", "from 1"),
+        (lambda: Recipe(batch_size=0), "generator.batch_size", "from 1"),
+        (lambda: Recipe(neighbours=0), "generator.neighbours", "from 1"),
+        (lambda: Recipe(novelty=1.1), "generator.novelty", "0 to 1"),
         (lambda: Settings(backend="lmm"), "generator.backend", "template or llm"),
         (lambda: Prices.of({"input": -1}), "generator.prices.input", "from 0"),
         (lambda: Prices.of({"input": True}), "generator.prices.input", "from 0"),
@@ -27,7 +31,7 @@ from toolsavvy.generators.toolsense.settings import Prices, Settings, checked_po
         (lambda: checked_tiers({"easy": 1.5, "hard": -0.5}), "generator.tiers.easy", "0 to 1"),
         (lambda: checked_tiers({"esay": 1.0}), "generator.tiers", "easy, medium, hard"),
         (lambda: checked_tiers({}), "generator.tiers", "add up to 1"),
-        (lambda: checked_pool(6), "generator.pool", "from 7"),
+        (lambda: check_pool(6), "generator.pool", "from 7"),
     ],
 )
 def test_what_is_out_of_range_is_told_with_its_key(make: Any, where: str, expected: str) -> None:
@@ -68,4 +72,4 @@ def test_a_number_is_divided_without_rest_and_by_less_than_one_off(n: int) -> No
     parts = apportioned(n, shares)
     assert sum(parts.values()) == n
     assert all(abs(parts.get(tier, 0) - n * share) < 1 for tier, share in shares.items())
-    assert apportioned(n, {"hard": 1.0}) == {"hard": n}
+    assert apportioned(n, {"hard": 1.0}) == {"easy": 0, "medium": 0, "hard": n}
