@@ -176,6 +176,17 @@ def test_tiny_sets_give_nulls(n: int) -> None:
     assert markdown(tables).count("| ---") >= 3
 
 
+def test_nothing_is_held_closer_to_chance_than_by_one_item() -> None:
+    def yes(answers: str) -> set[str]:
+        rows = [YesNoItem(f"{i}", f"{WORDS[i]}?", answer == "y", f"t{i}") for i, answer in enumerate(answers)]
+        return failed(audit(qa=ItemSet(tuple(rows), TEXTS), resamples=20)) & {"yes_share"}
+
+    assert not yes("yny")
+    assert not yes("yynnyyn")
+    assert yes("yyyynn") == set()  # one item off
+    assert yes("yyyyyn") == {"yes_share"}
+
+
 def test_the_same_seed_gives_the_same_report_and_another_one_other_folds() -> None:
     first, second = (audit(sound_rrb(30), sound_mcq(90), sound_qa(90), seed=4, resamples=50) for _ in range(2))
     assert first.as_json() == second.as_json()

@@ -59,8 +59,8 @@ class AuditReport:
 
     Args:
         findings: rrb, mcq, qa -> what was found, for those that were given.
-        tolerance: how far from chance a blind attack may come, in either direction, and the share of items that may
-            repeat or leak.
+        tolerance: how far from chance a blind attack may come, in either direction (always by one item), and the
+            share of items that may repeat or leak.
         settings: how it looked, for the record.
     """
 
@@ -86,11 +86,12 @@ class AuditReport:
 
 
 def _checks(kind: str, found: Findings, tolerance: float) -> list[Check]:
-    """The checks that apply to what was found."""
-    rows = [
-        Check(kind, name, found.shares[name].value, max(0.0, chance - tolerance), min(1.0, chance + tolerance))
-        for name, chance in found.chance.items()
-    ]
+    """The checks that apply to what was found; on tiny sets an attack may be off chance by one item."""
+    rows = []
+    for name, chance in found.chance.items():
+        share = found.shares[name]
+        off = max(tolerance, 1 / max(share.n, 1))
+        rows.append(Check(kind, name, share.value, max(0.0, chance - off), min(1.0, chance + off)))
     if "pattern_yes_gap" in found.numbers:
         rows.append(Check(kind, "pattern_yes_gap", found.numbers["pattern_yes_gap"], 0.0, tolerance))
     counts = {name: float(n) for name, n in found.counts.items()}
