@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import logging
-import zlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 
 from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.errors import UserError, did_you_mean
+from toolsavvy.methods.arrays import load_arrays, save_arrays
 from toolsavvy.methods.probing import Probing
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
@@ -25,7 +23,6 @@ from toolsavvy.suites.rrb import view_of
 from toolsavvy.suites.table import Outcome, write_jsonl
 from toolsavvy.tracking import Run
 
-log = logging.getLogger("toolsavvy")
 SHARES = tuple(round(0.05 * i, 2) for i in range(1, 20))
 """Weights of the first of two fused systems that are tried on the validation queries."""
 
@@ -107,12 +104,12 @@ class Board:
 
     def add_generator(self, name: str, retriever: ToolGen) -> None:
         """Rank with a generative retriever, constrained and free, and ask its model what it knows of tools."""
+        retriever.fit(self.data.catalog, self.data.train)  # the model holds this very catalog, else nothing is asked
         if self.probing:
             self.probing.ask(name, retriever.tools, precision=retriever.precision)
         if self.has(name):
             return
         with self.run.stage(f"rank {name}"):
-            retriever.fit(self.data.catalog, self.data.train)
             splits = {s: self.data.splits[s] for s in self.data.test_splits if self.data.splits[s]}
             both = {split: retriever.search_both(queries, self.depth) for split, queries in splits.items()}
             constrained = {split: rankings[0] for split, rankings in both.items()}
@@ -184,8 +181,7 @@ class Board:
         for mode, rankings in modes.items():
             for split, ranking in rankings.items():
                 arrays[f"{mode}/{split}/indices"], arrays[f"{mode}/{split}/scores"] = ranking.indices, ranking.scores
-        with atomic_write(self.run.checkpoints / f"{name}.npz") as file:
-            np.savez(file, **arrays)
+        save_arrays(self.run.checkpoints / f"{name}.npz", arrays)
 
     def _facts_file(self, name: str) -> Path:
         return self.run.checkpoints / f"{name}.facts.json"
@@ -205,21 +201,14 @@ class Board:
             self.run.note(facts={system: dict(told) for system, told in self.facts.items()})
 
     def _load(self, name: str) -> dict[str, dict[str, Ranking]]:
-        path = self.run.checkpoints / f"{name}.npz"
-        if not path.is_file():
-            return {}
         modes: dict[str, dict[str, Ranking]] = {}
-        try:
-            with np.load(path, allow_pickle=False) as arrays:
-                for key in arrays.files:
-                    mode, _, rest = key.partition("/")
-                    split, _, kind = rest.rpartition("/")
-                    if kind == "indices":
-                        ranking = Ranking(arrays[key], arrays[f"{mode}/{split}/scores"])
-                        modes.setdefault(mode, {})[split] = ranking
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
-            log.warning("%s is damaged and is made again", path.name)
-            return {}
+        arrays = load_arrays(self.run.checkpoints / f"{name}.npz") or {}
+        for key, indices in arrays.items():
+            mode, _, rest = key.partition("/")
+            split, _, kind = rest.rpartition("/")
+            scores = arrays.get(f"{mode}/{split}/scores")
+            if kind == "indices" and scores is not None:
+                modes.setdefault(mode, {})[split] = Ranking(indices, scores)
         if not modes:
             return {}
         splits = [s for s in self.data.test_splits if self.data.splits[s]]

@@ -16,11 +16,12 @@ from toolsavvy.catalog import Catalog
 from toolsavvy.config.schema import Config
 from toolsavvy.decoding import options
 from toolsavvy.methods import asking
+from toolsavvy.methods.arrays import load_arrays, save_arrays
 from toolsavvy.methods.asking import TOKEN, Asker, retrieved_choices
 from toolsavvy.methods.benchmarks import questions
 from toolsavvy.methods.common import say
 from toolsavvy.methods.plans import UNTRAINED
-from toolsavvy.methods.shared_answers import SharedAnswers, load_arrays, save_arrays, weights_digest
+from toolsavvy.methods.shared_answers import SharedAnswers, weights_digest
 from toolsavvy.models.loading import load_base, resolve_precision
 from toolsavvy.models.text import TextEncoder, chat_frame
 from toolsavvy.models.tuning import plain

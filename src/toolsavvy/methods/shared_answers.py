@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
-from toolsavvy.assets import atomic_write, cache_dir
+from toolsavvy.assets import cache_dir
+from toolsavvy.methods.arrays import load_arrays, save_arrays
 
-log = logging.getLogger("toolsavvy")
 _ADAPTERS = ("lora_", "trainable_tokens_")
 """Parts of parameters' names that are nothing before training."""
 
@@ -60,22 +57,3 @@ def _bytes() -> Any:
     import torch
 
     return torch.uint8
-
-
-def save_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write arrays, whole or not at all."""
-    with atomic_write(path) as file:
-        named: dict[str, Any] = dict(arrays)
-        np.savez(file, **named)
-
-
-def load_arrays(path: Path) -> dict[str, np.ndarray] | None:
-    """Arrays of a file; None where there is none, or it is damaged."""
-    if not path.is_file():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            return {kind: arrays[kind] for kind in arrays.files}
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error):
-        log.warning("%s is damaged and is made again", path.name)
-        return None
