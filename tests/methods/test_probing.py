@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from conftest import SHARED
 from toolsavvy.__main__ import main
 from toolsavvy.benchmark import ChoiceItem, RetrievalItem, YesNoItem, texts_of
+from toolsavvy.catalog import Query
 from toolsavvy.catalogs.toolsense_items import read_mcq, read_qa, write_items
 from toolsavvy.catalogs.toy import load
 from toolsavvy.config.compose import compose, typed
@@ -23,7 +25,7 @@ from toolsavvy.config.preflight import preflight
 from toolsavvy.errors import UserError
 from toolsavvy.methods import probing
 from toolsavvy.methods.asking import Asker
-from toolsavvy.methods.benchmarks import questions, with_benchmarks
+from toolsavvy.methods.benchmarks import questions, training_needs, with_benchmarks
 from toolsavvy.methods.sets import load_set
 
 TOOLS = 12
@@ -218,6 +220,27 @@ def test_requests_are_a_split_of_their_own_and_nothing_else_changes(files: tuple
     assert "rrb" in found.test_splits
     assert [q.id for q in found.splits["rrb"]] == ["r0", "r1", "r2"]
     assert with_benchmarks(config_of("suite=[catalog_test]"), data) is data
+
+
+def test_an_anchor_that_the_file_does_not_call_gold_is_none(tmp_path: Path) -> None:
+    items = [
+        RetrievalItem("r0", "One and another", (IDS[2], IDS[1]), tuple(IDS[:4]), "medium", IDS[1]),
+        RetrievalItem("r1", "One or another", (IDS[2], IDS[1]), tuple(IDS[:4]), "medium", IDS[0]),
+    ]
+    write_items(tmp_path / "rrb.jsonl", items, texts_of(CATALOG))
+    data = with_benchmarks(config_of("suite=[rrb]", f"suite.rrb.path={tmp_path}/rrb.jsonl"), load(TOOLS))
+    assert [list(query.relevant) for query in data.splits["rrb"]] == [[IDS[1], IDS[2]], [IDS[2], IDS[1]]]
+
+
+def test_needs_are_trained_of_no_tool_that_a_request_is_written_for() -> None:
+    data = load(TOOLS)
+    every = {tool for tool, _ in training_needs(data, 0)}
+    assert {0, 1, 2} <= every
+    requests = (Query("r0", "This one", {IDS[1]: 1, IDS[2]: 1}, tier="medium"),)
+    beside = replace(data, splits={**data.splits, "rrb": requests})
+    assert {tool for tool, _ in training_needs(beside, 0)} == every - {1}
+    itself = replace(data, splits={"train": data.train, "test": requests}, headline=())
+    assert {tool for tool, _ in training_needs(itself, 0)} == every - {1, 2}
 
 
 def test_benchmarks_by_template_come_from_the_catalog_alone() -> None:

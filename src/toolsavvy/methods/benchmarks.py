@@ -46,8 +46,14 @@ def with_benchmarks(cfg: Config, data: RetrievalSet) -> RetrievalSet:
         items = list(read_rrb(suite.path, key=where).items)
         _refuse_foreign([(item.id, tool) for item in items for tool in item.gold], data.catalog, where, suite.path)
         _refuse_taught(items, taught, where)
-    queries = tuple(Query(i.id, i.query, dict.fromkeys((i.anchor, *i.gold), 1), tier=i.tier) for i in items)
+    queries = tuple(_query(item) for item in items)
     return replace(data, splits={**data.splits, SPLIT: queries}, headline=data.headline or data.test_splits)
+
+
+def _query(item: RetrievalItem) -> Query:
+    """A request as it is ranked: its anchor first where that is gold; one that the file does not call gold is none."""
+    golds = sorted(item.gold, key=lambda tool: tool != item.anchor)
+    return Query(item.id, item.query, dict.fromkeys(golds, 1), tier=item.tier)
 
 
 def template_requests(data: RetrievalSet, suite: Rrb) -> list[RetrievalItem]:
@@ -59,12 +65,19 @@ def template_requests(data: RetrievalSet, suite: Rrb) -> list[RetrievalItem]:
 
 
 def training_needs(data: RetrievalSet, seed: int) -> list[tuple[int, str]]:
-    """(tool, request) rows to train on: worded otherwise than the RRB of the set, and of no tool it is written for."""
+    """(tool, request) rows to train on: worded otherwise than the RRB of the set, and of no tool it is written for.
+
+    A catalog that is an RRB itself does not say which gold a request was written for: all of them are left out.
+    """
     from toolsavvy.generators.toolsense.halves import apart
     from toolsavvy.generators.toolsense.rrb import training_requests
 
-    asked = data.splits.get(SPLIT, ())
-    anchors = {next(iter(query.relevant)) for query in asked}  # `with_benchmarks` puts it first
+    if SPLIT in data.splits or not is_rrb(data):
+        asked = data.splits.get(SPLIT, ())
+        anchors = {next(iter(query.relevant)) for query in asked}  # `with_benchmarks` puts it first
+    else:
+        asked = tuple(query for split in data.test_splits for query in data.splits[split])
+        anchors = {tool for query in asked for tool in query.relevant}
     made = training_requests(data.catalog, seed, apart_from=[query.text for query in asked])
     kept = apart(data.catalog, made, anchors)
     if not kept:
