@@ -112,3 +112,12 @@ def test_knowledge_that_never_crosses_the_line_has_a_correlation_and_no_differen
     difference, _, spearman = associate(knows, knows + rng.random((1, 50)), 300)
     assert difference.found.value is None and "other side" in difference.verdict and difference.p is None
     assert spearman.found.value is not None and spearman.p is not None
+
+
+def test_a_configuration_that_finds_nothing_stands_in_the_difference_and_in_its_test() -> None:
+    rng = np.random.default_rng(5)
+    knows = (rng.random((2, 30)) < 0.5).astype(float)
+    finds = np.stack([rng.random(30), np.zeros(30)])
+    both, one = (associate(knows[:n], finds[:n], resamples=2000, seed=1)[0] for n in (2, 1))
+    assert both.found.value == pytest.approx(one.found.value / 2)
+    assert both.p == one.p

@@ -118,17 +118,14 @@ def _permuted(knows: np.ndarray, finds: np.ndarray, values: np.ndarray, n: int, 
     """Two-sided p-values, float64 [statistic]: what is known is dealt anew to tools, alike in every configuration."""
     known = (knows >= KNOWN).astype(np.float64)
     split = (known.any(axis=1)) & (known < 1).any(axis=1)
-    sides = [
-        (_contrast(known[split]), finds[split]),
-        (_unit(knows), _unit(finds)),
-        (_unit(_ranks(knows)), _unit(_ranks(finds))),
-    ]
+    varied = (np.ptp(knows, axis=1) > 0) & (np.ptp(finds, axis=1) > 0)  # where correlations are defined
+    pairs = [(knows[varied], finds[varied]), (_ranks(knows[varied]), _ranks(finds[varied]))]
+    sides = [(_contrast(known[split]), finds[split]), *((_unit(x), _unit(y)) for x, y in pairs)]
     extreme = np.zeros(len(sides))
     for order in _orders(knows.shape[1], n, seed):
         for i, (x, y) in enumerate(sides):
             told = np.einsum("cpt,ct->pc", x[:, order], y)
-            varied = x.any(axis=1) & y.any(axis=1)
-            dealt = told[:, varied].mean(axis=1) if varied.any() else np.zeros(len(order))
+            dealt = told.mean(axis=1) if len(x) else np.zeros(len(order))
             extreme[i] += (np.abs(dealt) >= abs(values[i]) - 1e-9).sum()
     return (1 + extreme) / (1 + n)
 

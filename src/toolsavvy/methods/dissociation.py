@@ -28,10 +28,11 @@ from toolsavvy.methods.trained import (
     share,
 )
 from toolsavvy.metrics import paired_difference, sign_flip_test
+from toolsavvy.suites.mcq import LETTERS, LIKELIHOOD
 
 EVERY = "all configurations"
 """Row of what holds over configurations."""
-SCORED = ((MCQ, "likelihood", "correct_likelihood"), (MCQ, "letters", "correct_letters"), (QA, "all", "correct"))
+SCORED = ((MCQ, LIKELIHOOD, "correct_likelihood"), (MCQ, LETTERS, "correct_letters"), (QA, "all", "correct"))
 """Suite, how answers are scored, and the field of the prediction records."""
 
 
@@ -171,7 +172,7 @@ def _predicted(runs: Sequence[Trained], resamples: int) -> Iterator[Predicted]:
     """Retrieval by knowledge: every configuration and recipe by itself, then all together."""
     rows = [(run, recipe) for run in runs for recipe in run.recipes]
     for suite in RETRIEVAL:
-        for scoring in ("likelihood", "letters"):
+        for scoring in (LIKELIHOOD, LETTERS):
             known = [run.known(scoring) for run, _ in rows]
             found = [run.found(suite, recipe) for run, recipe in rows]
             for i, measure in enumerate((f"recall@{HIT}", "mrr")):

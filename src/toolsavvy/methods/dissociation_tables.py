@@ -5,13 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from toolsavvy.methods.trained import ALL, CATALOG, CONTROL, MCQ, QA, RIVAL, RRB, STAGE_1, STAGE_2, UNTRAINED, Number
-from toolsavvy.suites.catalog_test import CONSTRAINED, FREE
+from toolsavvy.methods.trained import (
+    ALL,
+    CATALOG,
+    CONTROL,
+    HIT,
+    MCQ,
+    QA,
+    RIVAL,
+    RRB,
+    STAGE_1,
+    STAGE_2,
+    UNTRAINED,
+    Number,
+    family,
+)
+from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, label
+from toolsavvy.suites.mcq import LETTERS, LIKELIHOOD
 
-DEPTH = 5
+DEPTH = HIT
 """Cut-off of the main table."""
 STAGES = (UNTRAINED, STAGE_1, STAGE_2)
-LIKELIHOOD, LETTERS = "likelihood", "letters"
 
 
 @dataclass(frozen=True)
@@ -61,7 +75,7 @@ class Numbers:
         """The system that a row's stage is: 'toolgen_plain'; '' where there is none."""
         for n in self.all:
             if (n.configuration, n.stage) == (row, stage):
-                return n.system.removesuffix(f"-{FREE}").removesuffix(f"-{CONSTRAINED}")
+                return family(n.system)
         return ""
 
     def last(self, row: str) -> str:
@@ -72,7 +86,7 @@ class Numbers:
         """Recall in a decoding mode, or IS ("internalization")."""
         if mode == "internalization":
             return self._cells.get((row, system, suite, name, mode, k))
-        return self._cells.get((row, f"{system}-{mode}" if mode else system, suite, name, "recall", k))
+        return self._cells.get((row, label(system, mode), suite, name, "recall", k))
 
     def knowledge(self, row: str, system: str, suite: str, name: str, metric: str = "accuracy") -> Number | None:
         """What the questions of a suite told of a system."""
