@@ -8,6 +8,7 @@ import pytest
 
 from toolsavvy.catalog import Catalog, Query, Tool
 from toolsavvy.config import schema
+from toolsavvy.generators.toolsense import mcq, qa
 from toolsavvy.indexing import SCHEMES
 from toolsavvy.models.virtual import ToolModel
 from toolsavvy.training.formats import FORMATS, MULTI, SINGLE, TO_TOKEN, Row, first_sentences, named, sentences
@@ -276,3 +277,14 @@ def test_what_a_tool_takes_and_gives_back_is_told_by_the_names_of_its_fields() -
     rows = memorization_rows(tools, bare, ["inputs", "results"], 32)
     assert [(r.kind, decoded(tools, r.target[:-1])) for r in rows] == [("inputs", "vpc id"), ("results", "own state")]
     assert all(tools.codes[0][0] in r.prompt for r in rows)
+
+
+def test_no_format_asks_in_a_benchmarks_words() -> None:
+    """Nothing that is put to a model about a tool starts or goes on as a question of MCQ or QA does."""
+    tools = toy_tools(DATA)
+    rows = memorization_rows(tools, DATA.catalog, FORMATS, 200, needs=[(0, "I need it")])
+    shown = " ".join(decoded(tools, (*row.prompt, *row.target)) for row in rows).lower()
+    wordings = [text for some in (*mcq.WORDINGS.values(), *qa.WORDINGS.values()) for text in some]
+    for wording in wordings:
+        for part in wording.split("{}"):
+            assert len(part.split()) < 3 or part.strip(' "?').lower() not in shown, wording
