@@ -17,7 +17,8 @@ from toolsavvy.benchmark import ToolText, YesNoItem, texts_of
 from toolsavvy.catalog import Catalog, Tool, parameter_names, split_words
 from toolsavvy.catalogs import toolsense
 from toolsavvy.errors import UserError
-from toolsavvy.generators.toolsense.qa import KINDS, drawn, template_qa
+from toolsavvy.generators.toolsense.qa import drawn, template_qa
+from toolsavvy.generators.toolsense.statements import KINDS
 
 SHARED = Path(os.environ.get("TOOLSAVVY_SHARED_DATA") or Path(__file__).parents[3] / "shared" / "data")
 WORLD = catalog(10, 5)

@@ -22,8 +22,9 @@ from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.errors import UserError
 from toolsavvy.generators.overlap import rouge_l, tokens
 from toolsavvy.generators.toolsense.composing import WORDS
+from toolsavvy.generators.toolsense.objects import stem, stems
 from toolsavvy.generators.toolsense.phrasing import frames
-from toolsavvy.generators.toolsense.requests import Need, needs_of, stem, stems
+from toolsavvy.generators.toolsense.requests import Need, needs_of
 from toolsavvy.generators.toolsense.rivals import Rivals
 from toolsavvy.generators.toolsense.rrb import NEEDED, make_rrb, template_rrb, training_requests
 from toolsavvy.retrieval.bm25 import BM25

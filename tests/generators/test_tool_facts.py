@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from toolsavvy.catalog import Catalog, Tool
-from toolsavvy.generators.toolsense.facts import Facts, ToolFacts, sentences
+from toolsavvy.generators.toolsense.facts import Facts, ToolFacts
+from toolsavvy.generators.toolsense.stems import sentences
 
 
 def tool(text: str, name: str = "makeChart", **more) -> ToolFacts:

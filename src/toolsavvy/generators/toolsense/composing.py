@@ -13,8 +13,9 @@ from toolsavvy.catalog import Catalog, Tool, split_words
 from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.generators.overlap import nearest, tokens
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
+from toolsavvy.generators.toolsense.objects import head_of, stem, with_articles
 from toolsavvy.generators.toolsense.phrasing import Frames, plural
-from toolsavvy.generators.toolsense.requests import HOLLOW, Need, head_of, stem, with_articles
+from toolsavvy.generators.toolsense.requests import HOLLOW, Need
 from toolsavvy.generators.toolsense.rivals import Rivals
 from toolsavvy.retrieval.bm25 import tokenize
 

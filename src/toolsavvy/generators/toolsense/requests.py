@@ -7,16 +7,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from toolsavvy.catalog import Tool, split_words
+from toolsavvy.generators.toolsense.objects import (
+    ARTICLE,
+    ASIDE,
+    CAMEL,
+    CODE,
+    HEAD_END,
+    LISTING,
+    MOST_WORDS,
+    TERM,
+    article,
+    head_of,
+    said,
+    spoken,
+    stems,
+    things,
+    word_set,
+)
 from toolsavvy.generators.toolsense.phrasing import action_of, is_base_form
 
-MOST_WORDS = 12
-"""Of an object: longer ones are documentation, not speech."""
 Source = str
-
-
-def _words(text: str) -> frozenset[str]:
-    """A set of words written as a line."""
-    return frozenset(text.split())
 
 
 _SENTENCE = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!U\.S)(?<!etc)[.!?:;](?=\s|$)|\n")
@@ -34,71 +44,10 @@ _LEAD = re.compile(
 )
 _SECOND_VERB = re.compile(r"^(?:,\s*(?:and|or|&)?|(?:and|or|&)(?:/or)?)\s*(\w+)(?=[\s,])\s*", re.IGNORECASE)
 _AND = re.compile(r"\s+(?:and|or|&)\s+(\w+)\s", re.IGNORECASE)
-_ASIDE = re.compile(r"\s*\([^()]*\)|\s*\[[^\]]*\]|[`\"“”]|\*\*")
-_FAR = re.compile(
-    r"(?:,|\s+-|\s+\u2013|\s+\b(?:which|so that|in order|when|if|where|while|because|as well as|including"
-    r"|such as|after|"
-    r"before|until|without|unless|right away|or all|or an? list|along with|together with|"
-    r"though|whether|however|and then|and optionally|"
-    r"to help|to (?:see|view|use|allow|enable|prevent|include)|that (?:you|is|are|was|were|can|match|matches|has|have|"
-    r"contains?|meets?)|(?:and|or) \w+s (?:the|a|an|it|its|their|them)|(?:that )?you)\b).*$",
-    re.IGNORECASE | re.DOTALL,
-)
-_NEAR = re.compile(
-    r"\s+\b(?:that|using|by|based on|under|across|within|(?:associated|specified|identified|available|created|owned|"
-    r"managed|defined|linked) (?:by|with|in|for|to|from|as)|currently|via|per|during|as|over|passing|according)\b.*$",
-    re.IGNORECASE | re.DOTALL,
-)
-_VAGUE = re.compile(
-    r"^(?:(?:all|any|some|more|detailed|complete|full|current|basic|general|additional|summary|usage|the|a|an)\s+)*"
-    r"(?:(?:sorts?|kinds?) of\s+)?(?:information|details?|info|metadata|description|properties|data)"
-    r"\s+(?:about|on|of|for|regarding|describing)\s+"
-    r"|^access to\s+",
-    re.IGNORECASE,
-)
-_LISTING = re.compile(
-    r"^(?:(?:the|a|an|your|full|complete|paginated)\s+)*(?:list|array|collection|set"
-    r"|page)(?:ing)?\s+(?:of|containing)\s+"
-    r"|^(?:all|every|each)\s+(?:of\s+)?|^one or more(?:\s+of)?\s+|^multiple\s+",
-    re.IGNORECASE,
-)
-_POINTING = re.compile(
-    r"\b(?:specified|given|provided|requested|supplied|indicated|designated|desired|corresponding|particular|existing|"
-    r"specific|certain|individual|single|new|respective)\s+",
-    re.IGNORECASE,
-)
-_BRAND = re.compile(r"\b(?:Amazon Web Services|Amazon|AWS)(?:'s)?\s+(?=\S)")
-_SPEAKER = (
-    (re.compile(r"\byour\b", re.IGNORECASE), "our"),
-    (re.compile(r"\byou\b", re.IGNORECASE), "we"),
-    (re.compile(r"\bone or more(?: of)?\b", re.IGNORECASE), "some of"),
-    (re.compile(r"\bsome of (?!the\b|our\b|its\b)", re.IGNORECASE), "some "),
-    (re.compile(r"\bthe the\b", re.IGNORECASE), "the"),
-)
-_ARTICLE = re.compile(r"\b(an?)\s+(\w+)", re.IGNORECASE)
-_CODE = re.compile(r"[{}<>=_|\\/#$@~^]|\w\(|https?:|\.\w|&&|[^\x00-\x7f]|\b[a-z]+[A-Z]\w*")
-_CAMEL = re.compile(r"\b[A-Z][a-z]+[A-Z]\w*")
-_FOREIGN = re.compile(r"\b(?:de|la|el|los|las|por|para|uma?|os|das?|dos|di|il|der|die|und|les|des|le|du|et)\b")
 _PREPOSITION = re.compile(r"(?:of|for|in|on|with|from|to|that|at|between|by|about|and|or)\b", re.IGNORECASE)
 _IDENTIFIER = re.compile(r"\w-\w+-\w|\d{2}|\w\d+\w")
 _WHETHER = re.compile(r"^(?:whether|if|that)\s+", re.IGNORECASE)
-_SPOKEN_ACRONYMS = frozenset(
-    ("NAT", "LAG", "LAN", "SAN", "NAS", "RAM", "ROM", "MAC", "SIM", "REST", "FAQ", "RAID", "MIDI")
-)
-_BARE_START = re.compile(
-    r"^(?:to|of|with|from|into|in|on|by|at|as|and|or|if|is|are|be|whether|how|that|when|not|only|up|out)\b",
-    re.IGNORECASE,
-)
-_DANGLING = re.compile(
-    r"(?:\s+(?:the|a|an|of|for|to|in|on|with|from|by|and|or|at|as|is|are|that|this|these|into|our|its|all|any|some))+$",
-    re.IGNORECASE,
-)
-_STOP = _words(
-    "a an the of for to in on with from by and or at as is are that this these those our my we its it all any some one "
-    "into about their them you your be can which each other than more most new current associated related based "
-    "such not no specified given"
-)
-HOLLOW = _words(
+HOLLOW = word_set(
     "list information info detail data result request resource object item name value tool platform plugin api "
     "service app operation action response content parameter option type user everything anything something"
 )
@@ -108,7 +57,7 @@ _MACHINES = re.compile(
     r"\w{3,}(?:tor|ner|zer|ter|lder|rver|icer|pper|ader))\b",
     re.IGNORECASE,
 )
-_IMPERATIVES = _words(
+_IMPERATIVES = word_set(
     "ask stay form go become boost elevate unleash expand interact chat meet enter type sign join let take keep try "
     "guess roll shape turn speak talk learn practice engage experience empower push pull invite master simplify "
     "streamline automate accelerate supercharge unlock navigate brought powered based goodbye hello welcome assist "
@@ -120,11 +69,6 @@ _CLAUSE = re.compile(
     r"|^[a-z]+[^su]s\s+(?!of|for|in|on|with|from|about|and|or|by|to|at)|\bend point\b",
     re.IGNORECASE,
 )
-_HEAD_END = re.compile(
-    r"\s+(?:\w{3,}ed (?:by|with|in|for|to|from|as|on)|of|for|in|on|with|from|to|that|at|under|between|by|about|within|"
-    r"across|per|as)\s+"
-)
-_TERM = re.compile(r"[A-Za-z0-9][\w'-]*")
 
 
 @dataclass(frozen=True)
@@ -151,30 +95,6 @@ class Need:
         """Whether it is done to several things."""
         last = head_of(self.thing).lower()
         return last.endswith("s") and not last.endswith(("ss", "us", "is")) and last not in ("news", "status")
-
-
-def head_of(thing: str) -> str:
-    """The last word before the first preposition: the noun that everything else is about."""
-    words = _HEAD_END.split(thing)[0].split()
-    return words[-1] if words else ""
-
-
-def stems(text: str) -> frozenset[str]:
-    """Content words without plural endings; names of code are split."""
-    words = (word for term in _TERM.findall(text) for word in split_words(term).split())
-    return frozenset(stem(word) for word in words if word not in _STOP)
-
-
-def stem(word: str) -> str:
-    """A word without a plural ending; nothing else is cut, since endings of names carry meaning."""
-    word = word.removesuffix("'s").strip("'")
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("ses", "xes", "zes", "ches", "shes")):
-        return word[:-2]
-    if len(word) > 2 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        return word[:-1]
-    return word
 
 
 def needs_of(tool: Tool) -> tuple[Need, ...]:
@@ -253,9 +173,9 @@ def need_of_sentence(sentence: str, source: Source = "description") -> Iterator[
         rest = rest.strip()[match.end() :]
     rest = re.sub(r"^(?:users?\s+with|(?:you|us|me)(?:\s+with)?)\s+", "", rest.strip(" ,"))
     if action == "check" and (asked := _WHETHER.match(rest)):
-        rest = " ".join(_ASIDE.sub("", rest[asked.end() :]).split())
-        if 2 < len(rest.split()) <= MOST_WORDS and not _CODE.search(rest):
-            yield Need("whether", f"whether {_said(rest)}", source)
+        rest = " ".join(ASIDE.sub("", rest[asked.end() :]).split())
+        if 2 < len(rest.split()) <= MOST_WORDS and not CODE.search(rest):
+            yield Need("whether", f"whether {said(rest)}", source)
         return
     if action == "search":
         rest = re.sub(r"^(?:(?:for|through|across|in|among|me)\s+)+", "", rest)
@@ -277,7 +197,7 @@ def _one_clause(text: str) -> str:
 def _settled(action: str, thing: str, rest: str) -> tuple[str, str]:
     """The action once its object is known: looking at several things is listing them, at one thing is getting it."""
     if action in ("get", "list", "search"):
-        several = bool(_LISTING.match(rest.strip())) or Need(action, thing).is_plural
+        several = bool(LISTING.match(rest.strip())) or Need(action, thing).is_plural
         action = "list" if several and action == "list" else "get" if action == "list" else action
         if several and action == "get":
             action = "list"
@@ -288,70 +208,13 @@ def _settled(action: str, thing: str, rest: str) -> tuple[str, str]:
     return action, thing
 
 
-def things(text: str) -> Iterator[str]:
-    """An object of a verb as a person says it: cut short, then in full; nothing where it is code or too long."""
-    text = _ASIDE.sub("", text)
-    far = _FAR.sub("", text)
-    for cut in (_NEAR.sub("", far), far):
-        thing = spoken(cut)
-        is_adjective = text[len(cut) : len(cut) + 1] == "," and len(stems(thing)) < 2 and not thing.endswith("s")
-        if thing and not is_adjective and len(thing.split()) <= MOST_WORDS:
-            yield thing
-
-
-def spoken(text: str) -> str:
-    """A noun phrase without documentation's pointing words; "" where it isn't one."""
-    thing = _BRAND.sub("", " ".join(text.split()).strip(" ,.'"))
-    while (cut := _LISTING.sub("", _VAGUE.sub("", thing))) != thing:
-        thing = cut
-    thing = re.sub(r"^for\s+", "", _POINTING.sub("", thing))
-    thing = _said(thing)
-    thing = _DANGLING.sub("", _ARTICLE.sub(_article, thing)).strip(" ,.'-")
-    is_call = any(action_of(split_words(word).split()[0]) for word in _CAMEL.findall(thing))
-    if not thing or is_call or _CODE.search(thing) or _FOREIGN.search(thing) or _BARE_START.match(thing):
-        return ""
-    return _lowered(thing)
-
-
-def _said(text: str) -> str:
-    """From the speaker's side: what is yours in the documentation is ours, and nothing is pointed at."""
-    for pattern, said in _SPEAKER:
-        text = pattern.sub(said, text)
-    return with_articles(_BRAND.sub("", _POINTING.sub("", text)))
-
-
-def with_articles(text: str) -> str:
-    """Every a and an as the next word wants it."""
-    return _ARTICLE.sub(_article, text)
-
-
-def _article(match: re.Match[str]) -> str:
-    """A or an, by the word that now follows it."""
-    word = match[2]
-    if word.isupper() and len(word) > 1 and word not in _SPOKEN_ACRONYMS:
-        vowel = word[0] in "AEFHILMNORSX"
-    else:
-        vowel = word[0].lower() in "aeiou" and not re.match(r"(?:uni|use|usa|eu|one|ut)", word.lower())
-    return f"{'an' if vowel else 'a'} {word}"
-
-
-def _lowered(thing: str) -> str:
-    """Without the capitals of a title or of a sentence's start; acronyms and names within a sentence keep theirs."""
-    words = thing.split()
-    is_title = sum(word[:1].isupper() for word in words) > len(words) / 2
-    return " ".join(
-        word.lower() if (is_title or i == 0) and word[:1].isupper() and word[1:].islower() else word
-        for i, word in enumerate(words)
-    ).replace(" i ", " I ")
-
-
 def _described(tool: Tool) -> Iterator[Need]:
     """From the first sentence; from the second where it speaks of the name's action, or the first tells nothing."""
     text = tool.description
     if tool.group and not tool.group.islower():  # the provider's own name is no part of a need
         owner = re.escape(tool.group.strip())
         text = re.sub(rf"\s+(?:for|from|in|on|of|by|with|via|using|at)\s+(?:the\s+)?{owner}(?:\s+API)?\b", "", text)
-    for product in _CAMEL.findall(tool.category):
+    for product in CAMEL.findall(tool.category):
         text = re.sub(rf"\b{product}\s+(?=[A-Za-z])", "", text)
     found, named = sentences(text), action_of(split_words(tool.name).split(" ", 1)[0])
     first = [need for sentence in found[:1] for need in need_of_sentence(sentence)]
@@ -376,7 +239,7 @@ def _titled(sentence: str) -> Iterator[Need]:
             re.IGNORECASE,
         ):
             continue
-        head = _HEAD_END.split(thing)[0]
+        head = HEAD_END.split(thing)[0]
         action = "use" if _MACHINES.search(head) else "list" if Need("get", thing).is_plural else "get"
         has_article = head.split()[0] in ("a", "an", "the", "our")
         yield Need(action, thing if has_article or action != "use" else spoken(f"a {thing}"), "title")
@@ -388,14 +251,14 @@ def _named(tool: Tool) -> Iterator[Need]:
     action = action_of(verb)
     if action is None or re.search(r"[^\w ]", rest):
         return
-    spelled = {word.lower(): word for word in _TERM.findall(tool.description[:600]) if not word[1:].islower()}
+    spelled = {word.lower(): word for word in TERM.findall(tool.description[:600]) if not word[1:].islower()}
     thing = spoken(" ".join(spelled.get(word, word) for word in rest.split()))
     thing = re.sub(r"^(?:an?|the)\s+", "", thing)
     if not thing or len(thing.split()) > MOST_WORDS or re.search(r"\b[b-z]\b", thing):
         return
     is_several = Need(action, thing).is_plural
     if not is_several:
-        thing = _ARTICLE.sub(_article, f"a {thing}", count=1) if action not in ("get", "list") else f"the {thing}"
+        thing = ARTICLE.sub(article, f"a {thing}", count=1) if action not in ("get", "list") else f"the {thing}"
     elif action in ("get", "list"):
         thing = f"the {thing}"
     yield Need(*_settled(action, thing, rest), "name")

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from toolsavvy.catalog import Catalog, split_words
-from toolsavvy.generators.toolsense.requests import Need, actions_of, head_of, needs_of, sentences, stem, stems
+from toolsavvy.generators.toolsense.objects import head_of, stem, stems
+from toolsavvy.generators.toolsense.requests import Need, actions_of, needs_of, sentences
 
 HEAD_WORDS = 40
 """Of a description that say what a tool does; what follows are conditions and limits."""
