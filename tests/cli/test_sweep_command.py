@@ -1,11 +1,20 @@
-"""A real sweep of tiny models with its report: one job fails, the others are told; resumed, and told again."""
+"""A real sweep of tiny models with its report: one job fails, the others are told; resumed, and told again.
+
+Commands run in this process: loading the libraries anew for each of them would take longer than the jobs.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from commands import lines, record, runs, status, toolsavvy
+from commands import lines, record, runs, status
+
+from toolsavvy.__main__ import main
 
 TINY = (
     "-m", "+sweep=five_configurations", "configuration=tg_lora,tg_h,tg_5fm_lora", "catalog=toy", "model=toy",
@@ -18,13 +27,30 @@ TINY = (
 """A divergence needs tools of one token each: the hierarchical configuration is refused once it has its catalog."""
 
 
+def command(folder: Path, *args: str) -> tuple[int, str]:
+    """Exit code, and what was printed."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(out):
+        code = main([*args, f"paths.outputs={folder}"])
+    return code, out.getvalue()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _apart(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of its own, and wide lines."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["toolsavvy"])
+        patch.setenv("TOOLSAVVY_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("COLUMNS", "200")
+        yield
+
+
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The sweep's folder, and what was printed."""
     outputs = tmp_path_factory.mktemp("sweep")
-    done = toolsavvy(outputs, *TINY)
-    assert done.returncode == 1, done.stderr
-    return runs(outputs)[0].parent, done.stdout + done.stderr
+    code, told = command(outputs, *TINY)
+    assert code == 1, told
+    return runs(outputs)[0].parent, told
 
 
 def test_a_sweep_ends_with_its_report_and_says_what_failed(sweep: tuple[Path, str]) -> None:
@@ -66,24 +92,24 @@ def test_a_resumed_sweep_trains_nothing_again_and_reports_the_same(sweep: tuple[
     before = {name: (folder / name).read_bytes() for name in names}
     ended = (folder / "0" / "status.json").stat().st_mtime_ns
     (folder / "dissociation.jsonl").unlink()
-    again = toolsavvy(folder.parents[1], *TINY, "resume=true")
-    assert again.returncode == 1, again.stderr
+    code, told = command(folder.parents[1], *TINY, "resume=true")
+    assert code == 1, told
     assert (folder / "0" / "status.json").stat().st_mtime_ns == ended
     assert {name: (folder / name).read_bytes() for name in names} == before
 
-    done = toolsavvy(tmp_path, "method=report", "method.kind=dissociation", f"runs=[{folder}]", "logger=none")
-    assert done.returncode == 0, done.stderr
+    code, told = command(tmp_path, "method=report", "method.kind=dissociation", f"runs=[{folder}]", "logger=none")
+    assert code == 0, told
     (run,) = runs(tmp_path)
     assert (run / "dissociation.jsonl").read_bytes() == before["dissociation.jsonl"]
     assert record(run)["runs"] == [str(folder / "0"), str(folder / "2")]
-    assert "missing: 1: not done" in done.stdout
+    assert "missing: 1: not done" in told
 
 
 def test_a_sweep_of_seeds_is_pooled_at_its_end(tmp_path: Path) -> None:
     args = ("-m", "+sweep=seeds", "seed=0,1", "method=evaluate", "catalog=toy", "retriever=bm25", "logger=none")
-    done = toolsavvy(tmp_path, *args, "suite.catalog_test.resamples=20")
-    assert done.returncode == 0, done.stderr
+    code, told = command(tmp_path, *args, "suite.catalog_test.resamples=20")
+    assert code == 0, told
     folder = runs(tmp_path)[0].parent
     assert folder.parent.name == "seeds"
     assert {tuple(r["seeds"]) for r in lines(folder / "pooled.jsonl")} == {(0, 1)}
-    assert "seeds 0, 1" in done.stdout and (folder / "pooled.md").is_file()
+    assert "seeds 0, 1" in told and (folder / "pooled.md").is_file()
