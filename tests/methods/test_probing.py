@@ -222,6 +222,14 @@ def test_requests_are_a_split_of_their_own_and_nothing_else_changes(files: tuple
     assert with_benchmarks(config_of("suite=[catalog_test]"), data) is data
 
 
+def test_a_catalog_too_small_for_requests_is_told_what_a_suite_can_do_about_it() -> None:
+    with pytest.raises(UserError, match="3 tools are too few for hard") as caught:
+        with_benchmarks(config_of("suite=[rrb]"), load(3))
+    assert caught.value.where == "suite.rrb, catalog toy"
+    assert "5 tools for hard" in caught.value.expected
+    assert "suite.rrb.path" in caught.value.fix and "generator" not in caught.value.fix
+
+
 def test_an_anchor_that_the_file_does_not_call_gold_is_none(tmp_path: Path) -> None:
     items = [
         RetrievalItem("r0", "One and another", (IDS[2], IDS[1]), tuple(IDS[:4]), "medium", IDS[1]),

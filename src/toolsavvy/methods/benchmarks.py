@@ -37,7 +37,7 @@ def with_benchmarks(cfg: Config, data: RetrievalSet) -> RetrievalSet:
         return data
     taught = {_plain(query.text) for query in (*data.train, *data.validation)}
     if suite.path is None:
-        made = template_requests(data, suite)
+        made = template_requests(data, suite, f"suite.{key}")
         items = [item for item in made if _plain(item.query) not in taught]
         if len(items) < len(made):
             log.warning("%d requests of the RRB are training queries and are left out", len(made) - len(items))
@@ -56,12 +56,22 @@ def _query(item: RetrievalItem) -> Query:
     return Query(item.id, item.query, dict.fromkeys(golds, 1), tier=item.tier)
 
 
-def template_requests(data: RetrievalSet, suite: Rrb) -> list[RetrievalItem]:
-    """Requests made from the catalog alone, for the tools whose requests are never trained on."""
+def template_requests(data: RetrievalSet, suite: Rrb, where: str = "suite.rrb") -> list[RetrievalItem]:
+    """Requests made from the catalog alone, for the tools whose requests are never trained on.
+
+    Raises:
+        UserError: the catalog is too small for a tier; a suite cannot leave one out, as a generator can.
+    """
     from toolsavvy.generators.toolsense.halves import trained_half
     from toolsavvy.generators.toolsense.rrb import template_rrb
 
-    return template_rrb(data, suite.n, seed=suite.seed, exclude_anchors=trained_half(data.catalog))
+    try:
+        return template_rrb(data, suite.n, seed=suite.seed, exclude_anchors=trained_half(data.catalog))
+    except UserError as error:
+        raise UserError(
+            error.what, where=f"{where}, {error.where}", expected=error.expected,
+            fix=f"leave this suite out, name a file of requests by {where}.path, or use a larger catalog",
+        ) from error  # fmt: skip
 
 
 def training_needs(data: RetrievalSet, seed: int) -> list[tuple[int, str]]:

@@ -32,8 +32,9 @@ LEGEND = (
     "Percent with 95 % interval over tools. R@k: recall, constrained and then free; IS: recall free / constrained; all "
     "after stage 2 (after stage 1 where there is none). MCQ: accuracy by likelihood, chance 25 %; QA: chance 50 %; "
     "both before training (initialised token), after stage 1, after stage 2. Rivals and controls have one number, in "
-    "the first of the three columns: prior is the untrained model that sees the question alone, name and document are "
-    "what it is shown instead of the token, blind_… see no tool."
+    "the first of the three columns: retrievers choose the option that, as a query, ranks the tool best (open book); "
+    "prior is the untrained model that sees the question alone, name and document are what it is shown instead of the "
+    "token, blind_… see no tool."
 )
 
 
