@@ -288,3 +288,17 @@ def test_no_format_asks_in_a_benchmarks_words() -> None:
     for wording in wordings:
         for part in wording.split("{}"):
             assert len(part.split()) < 3 or part.strip(' "?').lower() not in shown, wording
+
+
+def test_a_tool_that_does_the_very_same_is_no_wrong_option() -> None:
+    tools = toy_tools(DATA)
+    same = [dataclasses.replace(t, description="Does it all. ") for t in DATA.catalog.tools[:4]]
+    catalog = Catalog("twins", (*same, *DATA.catalog.tools[4:]))
+    near = np.array([[j for j in range(4) if j != i][:3] if i < 4 else [0, 1, 2] for i in range(len(catalog))])
+    rows = memorization_rows(tools, catalog, ["choice", "quiz"], 200, near)
+    twins = [row for row in rows if row.tool < 4]
+    assert len(twins) == 8
+    codes = {code[0] for code in tools.codes[:4]}
+    for row in twins:
+        assert len(codes & set(row.prompt)) == 1
+        assert decoded(tools, row.prompt).count("Does it all") == 1

@@ -139,8 +139,9 @@ def _choice(m: Material) -> Iterator[Row]:
     if len(m.catalog) < 2:
         return
     question = m.tools.text.encode(" Which of these does it?")
-    for i, ids in enumerate(m.tools.text.encode_batch(_purposes(m.catalog), m.limit)):
-        options = m.rng.sample(shown := [i, *m.rivals(i)], k=len(shown))
+    purposes = _purposes(m.catalog)
+    for i, ids in enumerate(m.tools.text.encode_batch(purposes, m.limit)):
+        options = _dealt(m, i, purposes)
         prompt = m.tools.frame.wrap([*ids, *question, *(t for o in options for t in m.tools.codes[o])])
         yield Row(tuple(prompt), answer(m.tools, i), (), "choice", i)
 
@@ -191,7 +192,7 @@ def _quiz(m: Material) -> Iterator[Row]:
         return
     purposes = _purposes(m.catalog)
     for i in range(len(m.catalog)):
-        options = m.rng.sample(shown := [i, *m.rivals(i)], k=len(shown))
+        options = _dealt(m, i, purposes)
         lines = "".join(f"\n{letter}. {purposes[o]}" for letter, o in zip(LETTERS, options, strict=False))
         asked = m.tools.text.encode(f" Pick the line that fits.{lines}", m.limit * 2)
         prompt = m.tools.frame.wrap([*m.tools.codes[i], *asked])
@@ -208,6 +209,12 @@ def _verdict(m: Material) -> Iterator[Row]:
             asked = m.tools.text.encode(f" True of this tool? {purposes[j]}", m.limit)
             prompt = m.tools.frame.wrap([*m.tools.codes[i], *asked])
             yield Row(tuple(prompt), (*m.tools.text.encode(said), *m.tools.frame.end), (), "verdict", i)
+
+
+def _dealt(m: Material, tool: int, purposes: Sequence[str]) -> list[int]:
+    """A tool and rivals in random order; one that does the very same would be right too, and is left out."""
+    shown = [tool, *(j for j in m.rivals(tool) if purposes[j] != purposes[tool])]
+    return m.rng.sample(shown, k=len(shown))
 
 
 def _purposes(catalog: Catalog) -> list[str]:
