@@ -273,3 +273,13 @@ def test_what_a_retriever_tells_reaches_the_record_and_outlives_an_interruption(
     (tmp_path / "checkpoints" / "telling.facts.json").write_text('{"asked": ')
     torn, run = board_in(tmp_path)
     assert torn.has("telling") and torn.facts == {}
+
+
+def test_a_model_of_another_catalog_is_asked_nothing(tmp_path: Path) -> None:
+    def ask(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("codes of other tools were shown")
+
+    probing: Any = SimpleNamespace(ask=ask)
+    board = Board(DATA, [CatalogTest(resamples=5)], FakeRun(tmp_path), 5, probing=probing)  # pyright: ignore
+    with pytest.raises(UserError, match="another catalog"):
+        board.add_generator("gen", ToolGen(toy_tools(toy_set(9))))
