@@ -11,7 +11,7 @@ from toolsavvy.config import schema
 from toolsavvy.generators.toolsense import mcq, qa
 from toolsavvy.indexing import SCHEMES
 from toolsavvy.models.virtual import ToolModel
-from toolsavvy.training.formats import FORMATS, MULTI, SINGLE, TO_TOKEN, Row, first_sentences, named, sentences
+from toolsavvy.training.formats import FORMATS, MULTI, SINGLE, TO_TOKEN, TOGETHER, Row, first_sentences, named, sentences
 from toolsavvy.training.rows import memorization_rows, query_rows
 from world import toy_set, toy_tools
 
@@ -62,6 +62,7 @@ def test_formats_say_what_they_are() -> None:
     several = {
         "request": 3,
         "verdict": 2,
+        "together": TOGETHER,
         "results": 0,  # the toy's tools say nothing of what they return
         "facts": sum(len(sentences(t.description, 9)) - 1 for t in DATA.catalog.tools) / 12,
     }
@@ -266,7 +267,8 @@ def test_needs_together_are_asked_for_in_one_request_and_share_its_mass(scheme: 
         text = decoded(tools, prompt)
         assert golds == {i for i, need in needs if f"number {i} done" in text}
         sizes.add(len(golds))
-    assert sizes == {2, 3, 4}
+    assert sizes <= {2, 3, 4, 5}
+    assert len(sizes) > 2
 
 
 def test_what_a_tool_takes_and_gives_back_is_told_by_the_names_of_its_fields() -> None:

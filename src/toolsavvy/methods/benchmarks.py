@@ -19,6 +19,8 @@ from toolsavvy.suites.qa import Qa
 from toolsavvy.suites.rrb import SPLIT, Rrb, is_rrb
 
 log = logging.getLogger("toolsavvy")
+REQUESTS = 4
+"""Requests that are trained on for a tool, as far as there are wordings."""
 
 
 def with_benchmarks(cfg: Config, data: RetrievalSet) -> RetrievalSet:
@@ -88,7 +90,7 @@ def training_needs(data: RetrievalSet, seed: int) -> list[tuple[int, str]]:
     else:
         asked = tuple(query for split in data.test_splits for query in data.splits[split])
         anchors = {tool for query in asked for tool in query.relevant}
-    made = training_requests(data.catalog, seed, apart_from=[query.text for query in asked])
+    made = training_requests(data.catalog, seed, per_tool=REQUESTS, apart_from=[query.text for query in asked])
     kept = apart(data.catalog, made, anchors)
     if not kept:
         log.warning("every tool anchors a request of the RRB: nothing is left for the formats need and together")

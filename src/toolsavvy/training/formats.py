@@ -25,6 +25,8 @@ ANSWER_TOKENS = 40
 """Of what a format answers with in words."""
 ALSO = " Besides, "
 """Between needs that are asked for at once."""
+TOGETHER = 2
+"""Requests for several tools that are made around each."""
 FACTS = 3
 """Sentences of a description that are told, after the first one too."""
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -89,12 +91,14 @@ class Material:
             prompt = self.tools.frame.wrap([*self.tools.codes[i], *asked])
             yield Row(tuple(prompt), (*ids, *self.tools.frame.end), (), kind, i)
 
+    def near(self, tool: int) -> list[int]:
+        """Other tools: the near ones where neighbours are known."""
+        known = [] if self.neighbours is None else dict.fromkeys(self.neighbours[tool].tolist())
+        return [j for j in known if j != tool] or [j for j in range(len(self.catalog)) if j != tool]
+
     def rivals(self, tool: int) -> list[int]:
-        """Up to three other tools, near ones where neighbours are known."""
-        near = (
-            [] if self.neighbours is None else [j for j in dict.fromkeys(self.neighbours[tool].tolist()) if j != tool]
-        )
-        pool = near or [j for j in range(len(self.catalog)) if j != tool]
+        """Up to three of them, drawn."""
+        pool = self.near(tool)
         return self.rng.sample(pool, k=min(3, len(pool)))
 
 
@@ -156,13 +160,16 @@ def _need(m: Material) -> Iterator[Row]:
 
 
 def _together(m: Material) -> Iterator[Row]:
-    """Several needs in one request: that of a tool and of up to three near ones."""
-    texts = dict(m.needs)
+    """Several needs in one request: that of a tool and of up to four near ones, drawn anew a few times."""
+    texts: dict[int, list[str]] = {}
+    for tool, text in m.needs:
+        texts.setdefault(tool, []).append(text)
     for i in sorted(texts):
-        others = [j for j in m.rivals(i) if j in texts]
-        if others:
-            golds = m.rng.sample(chosen := [i, *others[: m.rng.randint(1, len(others))]], k=len(chosen))
-            ids = m.tools.text.encode(ALSO.join(texts[g] for g in golds), m.limit * 2)
+        near = [j for j in m.near(i) if j in texts]
+        for _ in range(TOGETHER if near else 0):
+            others = m.rng.sample(near, k=m.rng.randint(1, min(4, len(near))))
+            golds = m.rng.sample([i, *others], k=len(others) + 1)
+            ids = m.tools.text.encode(ALSO.join(m.rng.choice(texts[g]) for g in golds), m.limit * 2)
             yield from set_rows(m.tools, m.tools.frame.wrap(ids), golds, "together")
 
 
