@@ -11,7 +11,17 @@ from toolsavvy.config import schema
 from toolsavvy.generators.toolsense import mcq, qa
 from toolsavvy.indexing import SCHEMES
 from toolsavvy.models.virtual import ToolModel
-from toolsavvy.training.formats import FORMATS, MULTI, SINGLE, TO_TOKEN, TOGETHER, Row, first_sentences, named, sentences
+from toolsavvy.training.formats import (
+    FORMATS,
+    MULTI,
+    SINGLE,
+    TO_TOKEN,
+    TOGETHER,
+    Row,
+    first_sentences,
+    named,
+    sentences,
+)
 from toolsavvy.training.rows import memorization_rows, query_rows
 from world import toy_set, toy_tools
 
