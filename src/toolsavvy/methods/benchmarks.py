@@ -19,7 +19,7 @@ from toolsavvy.suites.qa import Qa
 from toolsavvy.suites.rrb import SPLIT, Rrb, is_rrb
 
 log = logging.getLogger("toolsavvy")
-REQUESTS = 4
+REQUESTS = 2
 """Requests that are trained on for a tool, as far as there are wordings."""
 
 

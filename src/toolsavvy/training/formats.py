@@ -25,7 +25,7 @@ ANSWER_TOKENS = 40
 """Of what a format answers with in words."""
 ALSO = " Besides, "
 """Between needs that are asked for at once."""
-TOGETHER = 2
+TOGETHER = 1
 """Requests for several tools that are made around each."""
 FACTS = 3
 """Sentences of a description that are told, after the first one too."""
@@ -160,14 +160,14 @@ def _need(m: Material) -> Iterator[Row]:
 
 
 def _together(m: Material) -> Iterator[Row]:
-    """Several needs in one request: that of a tool and of up to four near ones, drawn anew a few times."""
+    """Several needs in one request: that of a tool and of up to three near ones."""
     texts: dict[int, list[str]] = {}
     for tool, text in m.needs:
         texts.setdefault(tool, []).append(text)
     for i in sorted(texts):
         near = [j for j in m.near(i) if j in texts]
         for _ in range(TOGETHER if near else 0):
-            others = m.rng.sample(near, k=m.rng.randint(1, min(4, len(near))))
+            others = m.rng.sample(near, k=m.rng.randint(1, min(3, len(near))))
             golds = m.rng.sample([i, *others], k=len(others) + 1)
             ids = m.tools.text.encode(ALSO.join(m.rng.choice(texts[g]) for g in golds), m.limit * 2)
             yield from set_rows(m.tools, m.tools.frame.wrap(ids), golds, "together")
