@@ -449,6 +449,11 @@ def test_a_server_is_looked_for_before_the_start_only_when_used(tmp_path: Path, 
     with pytest.raises(UserError, match="takes no connection") as caught:
         check_chat(node, "llm")
     assert url in caught.value.where
+    fixes = {"llm": "llm.base_url, or use llm=local", "generator.judge": "correct generator.judge.base_url"}
+    for key, named in fixes.items():
+        with pytest.raises(UserError) as caught:
+            check_chat(node, key)
+        assert str(caught.value.fix).endswith(named)
     with pytest.raises(UserError, match="is no address"):
         check_chat(node | {"base_url": "http://host:port/v1"}, "llm")
     with chat_server(echo) as server:

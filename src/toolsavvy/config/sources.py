@@ -93,7 +93,8 @@ def check_chat(node: Mapping[str, Any], where: str) -> None:
         check_model(model if isinstance(model, schema.ModelConfig) else schema.ModelConfig(**model))
     if target == "toolsavvy.models.server.ServerChat":
         kept = node.get("cache", True) and assets.responses_file(str(node["model"])).is_file()
-        fix = "start the server, or correct llm.base_url, or use llm=local"
+        own = "llm" if where.endswith("llm") else where  # most name ${llm}; a judge has an address of its own
+        fix = f"start the server, or correct {own}.base_url" + (", or use llm=local" if own == "llm" else "")
         _check_server(node, where, "http://127.0.0.1:8000/v1", kept=kept, fix=fix)
 
 
