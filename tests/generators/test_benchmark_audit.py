@@ -174,6 +174,8 @@ def test_tiny_sets_give_nulls(n: int) -> None:
     assert [table.columns[1:-1] for table in tables] == [("one",), ("one", "two"), ("one",)]
     assert all(len(row) == len(table.columns) for table in tables for row in table.rows)
     assert markdown(tables).count("| ---") >= 3
+    assert markdown(tables[1:2]).count("\n- answer prior: ") == 1  # each row's meaning once, and none of other tables
+    assert "- question only: " not in markdown(tables[1:2])
 
 
 def test_nothing_is_held_closer_to_chance_than_by_one_item() -> None:

@@ -18,6 +18,37 @@ FEW_ALLOWED = ("duplicate_queries", "near_duplicate_queries", "duplicate_items",
 EVEN_SHARE, LEAST_CONCENTRATION = 2.0, 0.1
 """The largest service may have twice an even share of the items, and always a tenth."""
 
+MEANINGS: Mapping[str, str] = {
+    "identical rival": "a tool of the pool that is not gold reads exactly as a gold one does",
+    "identical own document": "the same for what the tool itself says, without its service's text",
+    "anchor missing": "the tool that the request was written for is not among its gold tools",
+    "assumed anchors": "no anchor is named, so that the pool's first tool was taken for it",
+    "one service": "all gold tools are of one service",
+    "name leaks": "the text spells the name of a tool that it is about; title leaks: of its service",
+    "tools asked again": "tools that more than one item is about",
+    "differing texts": "a tool's text differs from an earlier one of the same tool",
+    "position zero": "the first tool of the pool is gold (anchor position zero: the anchor); allowed is around chance",
+    "answer prior": "choose the option that is most often right in the other items; inverse: least often",
+    "appearances": "choose the option that stands in most other items, right or wrong; inverse: in fewest",
+    "name overlap": "choose the option that shares most words with the tool's name; name words: taken apart",
+    "question overlap": "choose the option that shares most words with the question",
+    "longest option": "choose the longest option; shortest option: the shortest",
+    "option words": "choose by words that speak for a right answer, learnt from other services' items",
+    "contradicting items": "the same is asked of the same tool with another answer",
+    "repeated one sided": "questions asked more than once whose answer is always the same",
+    "frequent patterns": "kinds of question with ten items or more",
+    "pattern yes gap": "how far their share of yes is from a half, beyond what fair coins show",
+    "question only": "answer by the question's words, learnt from other services' items",
+    "question prior": "answer as other items with the same question do; unchecked: exact balance is below chance here",
+    "largest service": "its share of the items",
+    "effective services": "services of equal size that would be as concentrated (inverse Simpson index)",
+    "accuracy person": "share of answers that are the key's",
+    "overlap person": "tools in both answer and key by tools in either",
+    "sound person": "share of items that the person called sound",
+    "kappa person": "Cohen's kappa: agreement beyond chance, 1 is perfect, 0 is chance",
+}
+"""What rows of the tables mean: a part of the row's name -> its meaning."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -147,10 +178,13 @@ def _cell(found: Findings, name: str, check: Check | None) -> str:
 
 
 def markdown(tables: Sequence[Summary]) -> str:
-    """Tables as Markdown, for the card that lies beside the data."""
+    """Tables as Markdown with what their rows mean, for the card that lies beside the data."""
     parts = []
     for table in tables:
         rows = [table.columns, tuple("---" for _ in table.columns), *table.rows]
         lines = ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
         parts.append("\n".join([f"## {table.title}", "", *lines]))
+        shown = [row[0] for row in table.rows]
+        told = [f"- {name}: {text}" for name, text in MEANINGS.items() if any(name in one for one in shown)]
+        parts += ["\n".join(told)] if told else []
     return "\n\n".join(parts) + "\n"
