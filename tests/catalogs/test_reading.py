@@ -106,11 +106,25 @@ def test_half_a_surrogate_pair_and_absurd_depth(tmp_path):
     fault(lambda: list(read_jsonl(path)), what="nested too deeply", where="line 1")
 
 
+def test_a_number_that_python_does_not_take(tmp_path):
+    path = write_text(tmp_path / "a.jsonl", '{"a": 1}\n{"a": ' + "9" * 5000 + "}\n")
+    fault(lambda: list(read_jsonl(path)), what="too many digits", where="line 2", expected="ordinary length")
+    fault(lambda: read_json(path), what="too many digits", where="a.jsonl")
+
+
 def test_missing_paths_name_the_key_and_the_near_miss(tmp_path):
     fault(lambda: existing(None), what="not set", where="catalog.path", fix="catalog.path=")
     (tmp_path / "metatool").mkdir()
     absent = tmp_path / "metatol"
     fault(lambda: existing(absent), what=str(absent), where="catalog.path", fix="did you mean 'metatool'?")
+    error = fault(lambda: existing("x" * 5000), what="too long", where="catalog.path", fix="set catalog.path=")
+    assert len(str(error)) < 1000
+    (tmp_path / "gone").symlink_to("nowhere")
+    assert "did you mean" not in fault(lambda: existing(tmp_path / "gone"), what="no such file", where="").fix
+
+
+def test_a_folder_is_no_text(tmp_path):
+    fault(lambda: read_text(tmp_path), what="can't be read", where=str(tmp_path), fix="name a file in it")
 
 
 def test_fields_of_the_wrong_type_or_missing():

@@ -97,6 +97,7 @@ def test_fields_that_may_be_absent(tmp_path: Path) -> None:
         ("qa", {"answer": True}, "answer", "true/false", "text"),
         ("qa", {"question": None}, "question", "missing", "text"),
         ("qa", {"id": None}, "id", "missing", "text"),
+        ("qa", {"id": "a\rb"}, "id", "id 'a\\rb' holds control characters", "sheets and tables"),
         ("rrb", {"complexity": "Easy"}, "complexity", "unknown tier 'Easy'", "easy or medium or hard"),
         ("rrb", {"tool": []}, "tool", "0 gold tools in tier 'easy'", "1, as"),
         ("rrb", {"tool": POOL[:2]}, "tool", "2 gold tools in tier 'easy'", "1, as tier 'easy' has"),
@@ -136,6 +137,17 @@ def test_files_that_are_none(tmp_path: Path, kind: str) -> None:
     name = "sample_id" if kind == "rrb" else "id"
     fault(lambda: read_items(kind, double), what="occurs twice (first:", where=f"line 2, field '{name}'")
     fault(lambda: read_items(kind + "x", double, key="k"), what="unknown kind", where="k", fix=kind)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("given", KINDS)
+def test_a_file_of_another_kind(tmp_path: Path, kind: str, given: str) -> None:
+    path = write_jsonl(tmp_path / "x.jsonl", [RECORDS[given]])
+    if kind == given:
+        assert len(read_items(kind, path).items) == 1
+        return
+    error = fault(lambda: read_items(kind, path), what=f"a record of kind {given}, not {kind}", where="x.jsonl, line 1")
+    assert f"name a file of {kind}" in error.fix
 
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:

@@ -119,6 +119,18 @@ def test_texts_that_look_like_formulas_and_ids_with_them_come_back(tmp_path: Pat
     assert read_sheet(filled(path)).accuracy["person_1"].value == 1.0
 
 
+def test_line_ends_of_other_systems_and_pools_of_one_come_back(tmp_path: Path) -> None:
+    text = ToolText("t", "s", "n", "About.")
+    choice = ChoiceItem("1", "Which?\rSay.", "a\r\nb", ("c\rd", "e", "f"), "t")
+    sets = {
+        "mcq": ItemSet((choice,), {"t": text}),
+        "rrb": ItemSet((RetrievalItem("2", "do\rit", ("t",), ("t",), "easy", "t"),), {"t": text}),
+    }
+    write_sheet(tmp_path / "sheet.csv", sets)
+    assert b"\r" not in (tmp_path / "sheet.csv").read_bytes()
+    assert read_sheet(filled(tmp_path / "sheet.csv")).accuracy["person_1"].value == 1.0
+
+
 def test_answers_in_peoples_spelling(sheet: Path) -> None:
     keys = rows(key_beside(sheet))
     kinds = [row["kind"] for row in keys]
@@ -246,7 +258,8 @@ def test_rows_and_columns_that_are_no_sheet(sheet: Path) -> None:
     ("column", "cell", "what"),
     [
         ("answer", "", "'' is no answer"),
-        ("choices", "1", "'1'"),
+        ("choices", "0", "'0'"),
+        ("choices", "9" * 5000, "9999"),
         ("kind", "x", "unknown kind 'x'"),
         ("choices", "²", "'²'"),
     ],

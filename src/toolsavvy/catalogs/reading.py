@@ -26,6 +26,8 @@ _SIGNATURES = {
     b"PK": "unpack it: unzip {}",
 }
 """First bytes -> what to do with a file that is no text."""
+_LONGEST_PATH = 300
+"""Characters of a path in a message."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -106,11 +108,28 @@ def existing(path: str | Path | None, what: str = "the catalog's file or folder"
     if path is None or not str(path).strip():
         raise UserError("not set", where=key, expected=what, fix=f"add {key}=/where/it/is")
     found = Path(path).expanduser()
-    if not found.exists():
-        near = did_you_mean(found.name, [p.name for p in found.parent.iterdir()]) if found.parent.is_dir() else ""
+    try:
+        found.stat()
+    except (OSError, ValueError) as fault:  # also a name that is too long, or below a folder that may not be entered
+        why = "no such file or folder" if isinstance(fault, FileNotFoundError | NotADirectoryError) else _reason(fault)
+        near = did_you_mean(found.name, _beside(found))
         fix = f"set {key}=… to {what}" + (f"; {near}" if near.startswith("did you mean") else "")
-        raise UserError(f"no such file or folder: {found}", where=key, expected=what, fix=fix)
+        shown = str(found) if len(str(found)) <= _LONGEST_PATH else shorten(str(found), _LONGEST_PATH)
+        raise UserError(f"{why}: {shown}", where=key, expected=what, fix=fix) from fault
     return found
+
+
+def _reason(fault: OSError | ValueError) -> str:
+    """Why a path can't be looked at, in the system's words."""
+    return (fault.strerror if isinstance(fault, OSError) else None) or str(fault)
+
+
+def _beside(path: Path) -> list[str]:
+    """Names of what stands in a path's folder; none where that can't be told."""
+    try:
+        return [other.name for other in path.parent.iterdir() if other.name != path.name]
+    except (OSError, ValueError):
+        return []
 
 
 def member(folder: Path, name: str, key: str = "catalog.path") -> Path:
@@ -141,7 +160,7 @@ def read_text(path: Path) -> str:
             f"can't be read ({fault.strerror})",
             where=str(path),
             expected="a readable file",
-            fix="check its permissions",
+            fix="name a file in it" if path.is_dir() else "check its permissions",
         ) from fault
     try:
         text = data.decode("utf-8-sig")
@@ -208,10 +227,8 @@ def read_json(path: Path, *, unique_keys: bool = False) -> Any:
         if fault.msg == "Extra data" and len(lines) > 1 and lines[0].strip().endswith("}"):
             return [record.value for record in read_jsonl(path)]
         raise _broken(fault, f"{path}, line {fault.lineno}") from fault
-    except RecursionError as fault:
-        raise UserError(
-            "nested too deeply", where=str(path), expected="JSON of ordinary depth", fix="flatten it"
-        ) from fault
+    except (RecursionError, ValueError) as fault:
+        raise _absurd(fault, str(path)) from fault
 
 
 def read_records(path: Path) -> Iterator[Record]:
@@ -312,10 +329,8 @@ def parse(text: str, place: str) -> Any:
         return _checked(json.loads(text), text, place)
     except json.JSONDecodeError as fault:
         raise _broken(fault, place) from fault
-    except RecursionError as fault:
-        raise UserError(
-            "nested too deeply", where=place, expected="JSON of ordinary depth", fix="flatten it"
-        ) from fault
+    except (RecursionError, ValueError) as fault:
+        raise _absurd(fault, place) from fault
 
 
 def _unique(pairs: Sequence[tuple[str, Any]], place: str) -> dict[str, Any]:
@@ -339,6 +354,14 @@ def _checked(value: Any, text: str, place: str) -> Any:
                 f"half of a surrogate pair ({half})", where=place, expected="whole characters", fix="remove it"
             ) from fault
     return value
+
+
+def _absurd(fault: RecursionError | ValueError, place: str) -> UserError:
+    """JSON that is right but that Python does not take: of absurd depth, or with a number of thousands of digits."""
+    if isinstance(fault, RecursionError):
+        return UserError("nested too deeply", where=place, expected="JSON of ordinary depth", fix="flatten it")
+    expected = "numbers of ordinary length"
+    return UserError("a number has too many digits", where=place, expected=expected, fix="write it as text, in quotes")
 
 
 def _broken(fault: json.JSONDecodeError, place: str) -> UserError:

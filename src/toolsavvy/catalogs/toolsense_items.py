@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from toolsavvy.errors import UserError, did_you_mean
 
 KINDS = ("rrb", "mcq", "qa")
 ANSWERS: Mapping[str, bool] = {"Yes": True, "No": False}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MARKS = {"rrb": "analyzed_tools", "mcq": "wrong_answers", "qa": "answer"}
+"""Kind -> field that its records alone have."""
 
 
 def read_rrb(path: str | Path | None, *, key: str = "generator.rrb") -> ItemSet[RetrievalItem]:
@@ -32,7 +36,7 @@ def read_rrb(path: str | Path | None, *, key: str = "generator.rrb") -> ItemSet[
     Raises:
         UserError: a record breaks the layout or its tier's rule, with file, line and field.
     """
-    return _read(path, key, "sample_id", _retrieval_item)
+    return _read(path, key, "rrb", _retrieval_item)
 
 
 def read_mcq(path: str | Path | None, *, key: str = "generator.mcq") -> ItemSet[ChoiceItem]:
@@ -41,7 +45,7 @@ def read_mcq(path: str | Path | None, *, key: str = "generator.mcq") -> ItemSet[
     Raises:
         UserError: a record breaks the layout, has not four different options, or its right answer is a wrong one too.
     """
-    return _read(path, key, "id", _choice_item)
+    return _read(path, key, "mcq", _choice_item)
 
 
 def read_qa(path: str | Path | None, *, key: str = "generator.qa") -> ItemSet[YesNoItem]:
@@ -50,7 +54,7 @@ def read_qa(path: str | Path | None, *, key: str = "generator.qa") -> ItemSet[Ye
     Raises:
         UserError: a record breaks the layout, or its answer is another word.
     """
-    return _read(path, key, "id", _yes_no_item)
+    return _read(path, key, "qa", _yes_no_item)
 
 
 _READERS: Mapping[str, Callable[..., ItemSet[Any]]] = {"rrb": read_rrb, "mcq": read_mcq, "qa": read_qa}
@@ -161,17 +165,33 @@ class _Tools:
         return text.id
 
 
-def _read(path: str | Path | None, key: str, field: str, item: Callable[[Record, _Tools], Item]) -> ItemSet[Item]:
-    """All items of a file, with unique ids in `field`."""
+def _read(path: str | Path | None, key: str, kind: str, item: Callable[[Record, _Tools], Item]) -> ItemSet[Item]:
+    """All items of a file, with unique ids."""
+    field = "sample_id" if kind == "rrb" else "id"
     file = existing(path, "a file of questions or requests (JSONL)", key)
     tools, items, places = _Tools(), list[Item](), dict[str, str]()
     for record in read_jsonl(file):
+        _refuse_other_kind(record, kind)
         items.append(item(record, tools))
+        if _CONTROL.search(items[-1].id):
+            what = f"id {shorten(items[-1].id)} holds control characters"
+            raise record.wrong(field, what, "an id that sheets and tables can show", "give it a plain id")
         first = places.setdefault(items[-1].id, record.place)
         if first != record.place:
             what = f"id {shorten(items[-1].id)} occurs twice (first: {first})"
             raise record.wrong(field, what, "unique ids", "give each record its own id")
     return ItemSet(tuple(items), tools.texts, tools.counts)
+
+
+def _refuse_other_kind(record: Record, kind: str) -> None:
+    """Files of the three kinds lie side by side: say so where one is taken for another."""
+    own = _MARKS[kind]
+    other = next((name for name, mark in _MARKS.items() if mark in record.value and own not in record.value), None)
+    if other is not None:
+        raise UserError(
+            f"a record of kind {other}, not {kind}", where=record.place, expected=f"a record with {own!r}",
+            fix=f"name a file of {kind} here, and this one where {other} is asked for",
+        )  # fmt: skip
 
 
 def _retrieval_item(record: Record, tools: _Tools) -> RetrievalItem:

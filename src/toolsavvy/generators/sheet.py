@@ -136,7 +136,9 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows([guarded(cell) for cell in row] for row in rows)
+    # A lone carriage return would end a row: the csv module does not quote cells for it.
+    whole = ([cell.replace("\r\n", "\n").replace("\r", "\n") for cell in row] for row in rows)
+    writer.writerows([guarded(cell) for cell in row] for row in whole)
     with atomic_write(path, text=True) as file:
         file.write("\ufeff" + buffer.getvalue())
 
@@ -187,8 +189,9 @@ def _read_key(path: Path) -> dict[tuple[str, str], Key]:
             raise record.wrong("kind", f"unknown kind {shorten(row['kind'])}", ", ".join(KINDS))
         if place in keys:
             raise record.wrong("id", f"item {shorten(row['id'])} stands there twice", "one row an item")
-        if not row["choices"].isdecimal() or not 2 <= int(row["choices"]) <= 10_000:
-            raise record.wrong("choices", shorten(row["choices"]), "a whole number from 2")
+        least = 1 if row["kind"] == "rrb" else 2  # other people's requests may have a pool of one
+        if not re.fullmatch(r"\d{1,5}", row["choices"]) or not least <= int(row["choices"]) <= 10_000:
+            raise record.wrong("choices", shorten(row["choices"]), f"a whole number from {least}")
         probe = Key(row["kind"], "", int(row["choices"]), row["subject"], _verdict(row["judge"]))
         answer = _normal(row["answer"], probe)
         if not answer:
@@ -236,7 +239,7 @@ def _normal(cell: str, key: Key) -> str:
         letter = cell.strip().upper().rstrip(".):")
         return letter if len(letter) == 1 and letter in LETTERS[: key.choices] else ""
     whole = re.sub(r"^(\d+)\.0$", r"\1", cell.strip())  # spreadsheets make 3.0 of a 3
-    if re.fullmatch(r"\d+(?:[\s,;.]+\d+)*[\s,;.]*", whole) is None:
+    if re.fullmatch(r"\d{1,5}(?:[\s,;.]+\d{1,5})*[\s,;.]*", whole) is None:
         return ""
     numbers = sorted({int(number) for number in re.findall(r"\d+", whole)})
     return " ".join(map(str, numbers)) if numbers[0] >= 1 and numbers[-1] <= key.choices else ""
