@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from toolsavvy.config.compose import compose, typed
+from toolsavvy.errors import UserError
 from toolsavvy.tracking import Run, Status, config_hash, read_status
 from toolsavvy.tracking.masking import MASK, is_secret_name, mask, mask_override
-from toolsavvy.tracking.records import append_lines, find_run, is_alive, read_lines, write_status
+from toolsavvy.tracking.records import append_lines, find_run, is_alive, read_lines, read_record, write_status
 from toolsavvy.tracking.run import Identity, summary_key
 
 
@@ -96,6 +97,16 @@ def test_a_torn_last_line_is_dropped_before_appending(tmp_path: Path) -> None:
     assert read_lines(path) == [{"a": 1}]
     append_lines(path, [{"a": 3}])
     assert path.read_text() == '{"a": 1}\n{"a": 3}\n'
+
+
+@pytest.mark.parametrize("line", ["[1]", "null", "{", "[" * 100_000])
+def test_a_line_that_is_no_record_is_damage(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"a": 1}}\n{line}\n{{"a": 2}}\n')
+    with pytest.raises(UserError, match="line 2: broken JSON"):
+        read_lines(path)
+    (tmp_path / "run.json").write_text(line)
+    assert read_record(tmp_path) == {}
 
 
 def test_line_separators_inside_a_text_end_no_record(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class UserError(Exception):
@@ -22,14 +25,14 @@ class UserError(Exception):
         super().__init__(self.render())
 
     def render(self) -> str:
-        """One line a part; parts that were not given are left out."""
+        """One line a part; parts that were not given are left out, and no text from a file commands the terminal."""
         head = f"{self.where}: {self.what}" if self.where else self.what
         parts = [head]
         if self.expected:
             parts.append(f"  expected: {self.expected}")
         if self.fix:
             parts.append(f"  fix: {self.fix}")
-        return "\n".join(parts)
+        return _CONTROL.sub(lambda found: repr(found[0])[1:-1], "\n".join(parts))
 
 
 def did_you_mean(word: str, options: Iterable[str]) -> str:

@@ -541,6 +541,17 @@ def test_what_is_on_file_is_not_asked_again_whatever_line_was_torn(kind: str, tm
         assert torn.read_bytes().count(b"\n") == len(rows)
 
 
+@pytest.mark.parametrize(
+    "row", ['{"key": "x", "model": "m"}', '{"key": "x", "text": "a", "error": "", "prompt_tokens": "b"}']
+)
+def test_a_line_that_is_no_answer_is_told(tmp_path: Path, row: str) -> None:
+    (tmp_path / "a.jsonl").write_text(row + "\n")
+    with pytest.raises(UserError, match="a line is no answer") as caught:
+        AnswerLog(ServerChat("m"), tmp_path / "a.jsonl")
+    assert caught.value.where == str(tmp_path / "a.jsonl")
+    assert "delete that line" in caught.value.fix
+
+
 class Dies:
     """Answers twice, then the power goes."""
 

@@ -218,7 +218,7 @@ def test_the_judge_is_in_the_key_and_shown_only_if_asked(tmp_path: Path) -> None
         ("rrb", "person_2", "tool 1", "'tool 1' is no answer", "numbers from 1 to 14"),
         ("qa", "person_2_ok", "2", "'2' is no verdict", "Yes or No"),
         ("qa", "id", "m77", "the key has no qa item 'm77'", "one of its 30"),
-        ("qa", "kind", "aq", "the key has no aq item", "one of its 30"),
+        ("qa", "kind", "aq", "the key has no 'aq' item", "one of its 30"),
     ],
 )
 def test_mistakes_in_a_sheet(sheet: Path, kind: str, column: str, cell: str, what: str, expected: str) -> None:
@@ -245,6 +245,10 @@ def test_rows_and_columns_that_are_no_sheet(sheet: Path) -> None:
     save(path, [*table, table[0]])
     with pytest.raises(UserError, match="stands there twice"):
         read_sheet(path)
+    save(path, [table[0] | {"kind": "x" * 5000}])
+    with pytest.raises(UserError, match=r"the key has no 'xxx.*… item") as caught:
+        read_sheet(path)
+    assert len(str(caught.value)) < 1000
     save(path, [{k: v for k, v in row.items() if k != "person_2"} for row in table])
     with pytest.raises(UserError, match="the header is"):
         read_sheet(path)

@@ -74,7 +74,13 @@ class AnswerLog:
     def __init__(self, chat: Chat, path: Path, where: str = "generator.llm") -> None:
         self.chat, self.path, self.where, self.name = chat, path, where, chat.name
         rows = [r for r in read_lines(path) if r.get("model", chat.name) == chat.name]
-        self._known = {str(r["key"]): _reply(r) for r in rows}
+        try:
+            self._known = {str(r["key"]): _reply(r) for r in rows}
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"a line is no answer ({error!r})", where=str(path), expected="the lines that this program wrote",
+                fix="delete that line, or start a new run without resume=true",
+            ) from error  # fmt: skip
         self.asked = 0
 
     def answer(

@@ -211,7 +211,8 @@ def _place(record: Record, keys: Mapping[tuple[str, str], Key]) -> tuple[str, st
     if place not in keys:
         near = did_you_mean(place[1], [key for kind, key in keys if kind == place[0]])
         fix = near if near.startswith("did you mean") else "use the key that was written with this sheet"
-        raise record.wrong("id", f"the key has no {place[0]} item {shorten(place[1])}", f"one of its {len(keys)}", fix)
+        shown = place[0] if place[0] in KINDS else shorten(place[0])
+        raise record.wrong("id", f"the key has no {shown} item {shorten(place[1])}", f"one of its {len(keys)}", fix)
     return place
 
 

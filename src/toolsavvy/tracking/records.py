@@ -113,12 +113,15 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _read_line(line: str, path: Path, number: int) -> dict[str, Any]:
-    """One record; a line that is no JSON and was not torn off is damage that nobody should build on."""
+    """One record; a line that is none and was not torn off is damage that nobody should build on."""
     try:
-        return json.loads(line)
-    except ValueError as error:
-        where, fix = f"{path}, line {number}", "delete that line, or start a new run without resume=true"
-        raise UserError("broken JSON", where=where, expected="one JSON object a line", fix=fix) from error
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if isinstance(value, dict):
+        return value
+    where, fix = f"{path}, line {number}", "delete that line, or start a new run without resume=true"
+    raise UserError("broken JSON", where=where, expected="one JSON object a line", fix=fix)
 
 
 def read_status(folder: Path) -> Status | None:
@@ -132,9 +135,10 @@ def read_status(folder: Path) -> Status | None:
 def read_record(folder: Path) -> dict[str, Any]:
     """What run.json holds; empty where there is none (or it cannot be read)."""
     try:
-        return json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return {}
+    return record if isinstance(record, dict) else {}
 
 
 def write_status(folder: Path, status: Status) -> None:
