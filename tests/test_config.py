@@ -103,6 +103,8 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("tuning.rank=0", "tuning.rank", ("0 is out of range", ">= 1")),
         ("tuning.kind=lorra", "tuning.kind", ("'lorra'", "one of lora, full", "did you mean 'lora'?")),
         ("seed=-1", "seed", ("out of range", "between 0 and")),
+        ("suite.catalog_test.seed=-1", "suite.catalog_test.seed", ("out of range", "between 0 and")),
+        ("catalog.seed=4294967296", "catalog.seed", ("out of range", "between 0 and")),
         ("stages=[memorisation]", "stages", ("'memorisation'", "did you mean 'memorization'?")),
         ("model=local", "model.path", ("has no value",)),
         ("method.recipes.plain.replay=[documents]", "method.recipes.plain.replay", ("did you mean 'document'?",)),

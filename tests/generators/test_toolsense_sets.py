@@ -351,6 +351,14 @@ def test_an_odd_number_of_yes_no_questions_is_one_too(n: int, tmp_path: Path) ->
     assert abs(2 * sum(item.answer for item in found.items) - n) == 1
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_number_makes_more_items_than_there_are_tools(tmp_path: Path, kind: str) -> None:
+    models = {"llm": Able("writer"), "judge": Able("judge")}
+    folder, _, notes = made(tmp_path, kind, toy.load(20), **models, backend="llm", n=10**9)
+    assert 0 < len(read_items(kind, folder / f"{kind}.jsonl").items) <= 20
+    assert notes["counts"]["asked"] == 10**9
+
+
 def test_what_models_are_asked_costs_what_they_charge() -> None:
     written = Written[Any](
         (), 2, writer=Usage(prompt_tokens=30, completion_tokens=15), judge=Usage(prompt_tokens=30, completion_tokens=15)

@@ -24,6 +24,7 @@ from toolsavvy.config.generation import check_generator
 from toolsavvy.config.methods import ContrastiveConfig, EvaluateConfig, MethodConfig, ReportConfig
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
+from toolsavvy.config.ranges import LARGEST_SEED, between
 from toolsavvy.config.sources import check_chat, check_model, check_paths, check_retrieval_model, check_source, targets
 from toolsavvy.config.values import fits, kinds, wanted
 from toolsavvy.errors import UserError, did_you_mean
@@ -88,7 +89,15 @@ def check_config(job: Job) -> schema.Config:
     resolved = OmegaConf.to_container(job.config, resolve=True)
     for key, node in targets(resolved, ""):
         bind(node, key, job)
+        _check_seed(node, key)
     return config
+
+
+def _check_seed(node: Mapping[str, Any], where: str) -> None:
+    """Seeds of parts are drawn with late, at the end of a training too: numpy and torch refuse what is out of range."""
+    seed = node.get("seed")
+    if isinstance(seed, int):
+        between(seed, 0, LARGEST_SEED, f"{where}.seed")
 
 
 def _check_groups(config: schema.Config) -> None:

@@ -7,6 +7,9 @@ from typing import Any
 
 from toolsavvy.errors import UserError, did_you_mean
 
+LARGEST_SEED = 2**32 - 1
+"""Of numpy's global generator and of scikit-learn."""
+
 
 def one_of(value: str, options: tuple[str, ...], where: str) -> None:
     """Refuse a word that is not on the list."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
-from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
+from toolsavvy.config.ranges import LARGEST_SEED, at_least, between, check_optimizer, one_of
 from toolsavvy.errors import UserError, did_you_mean
 
 FORMATS = (
@@ -300,7 +300,7 @@ class Config:
         if self.after_sweep is not None:
             one_of(self.after_sweep, ("seeds", "dissociation"), "after_sweep")
         at_least(self.show, 0, "show")
-        between(self.seed, 0, 2**32 - 1, "seed")
+        between(self.seed, 0, LARGEST_SEED, "seed")
         for stage in self.stages:
             one_of(stage, ("memorization", "retrieval"), "stages")
 

@@ -152,6 +152,7 @@ class Maker(ABC, Generic[Item]):
         if self.how.backend == "template":
             return self._balanced(self.how.n, lambda n: Made(*self.from_template(n, near)))
         asked = math.ceil(self.how.n * SPARE) if self.attacks([]) else self.how.n
+        asked = min(asked, len(self.catalog))  # a tool has one item at most
         writing = self._writing(asked, near, store)
         return self._balanced(asked, lambda n: self._written(writing, n))
 
