@@ -108,6 +108,11 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("stages=[memorisation]", "stages", ("'memorisation'", "did you mean 'memorization'?")),
         ("model=local", "model.path", ("has no value",)),
         ("method.recipes.plain.replay=[documents]", "method.recipes.plain.replay", ("did you mean 'document'?",)),
+        (
+            "+suite.two={_target_:toolsavvy.suites.catalog_test.CatalogTest}",
+            "suite.two",
+            ("'suite.catalog_test' and 'suite.two' would write the same", "one suite of a kind under one name"),
+        ),
         ("+retriever.mine={k:3}", "retriever", ("'retriever.mine' has no _target_", "bm25")),
         ("encoder._target_=toolsavvy.retrieval.encoders.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
         ("method._target_=toolsavvy.methods.doctor.rn", "command line, method._target_", ("did you mean 'run'?",)),

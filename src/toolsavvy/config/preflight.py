@@ -25,7 +25,15 @@ from toolsavvy.config.methods import ContrastiveConfig, EvaluateConfig, MethodCo
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.config.ranges import LARGEST_SEED, between
-from toolsavvy.config.sources import check_chat, check_model, check_paths, check_retrieval_model, check_source, targets
+from toolsavvy.config.sources import (
+    check_chat,
+    check_model,
+    check_paths,
+    check_retrieval_model,
+    check_source,
+    refuse_double,
+    targets,
+)
 from toolsavvy.config.values import fits, kinds, wanted
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -109,6 +117,7 @@ def _check_groups(config: schema.Config) -> None:
                 expected = f"{group}=OPTION with one of {', '.join(options)}"
                 fix = did_you_mean(name, options)
                 raise UserError(f"'{group}.{name}' has no _target_", where=group, expected=expected, fix=fix)
+    refuse_double(config.suite)
 
 
 def _check_something_to_do(config: schema.Config) -> None:

@@ -19,6 +19,9 @@ _HUB = ("huggingface.co", 443)
 _EMBEDDING_SERVER = "toolsavvy.retrieval.embedding_server.EmbeddingServer"
 _PORTS = {"http": 80, "https": 443}
 
+REQUEST_SUITE = "toolsavvy.suites.rrb.Rrb"
+"""The suite whose requests become a split of the set."""
+
 
 def targets(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every node with a `_target_`, outermost first, with its path."""
@@ -176,3 +179,21 @@ def _connects(host: str, port: int, seconds: float) -> bool:
             return True
     except OSError:
         return False
+
+
+def refuse_double(suites: Mapping[str, Any]) -> None:
+    """Two suites under one name would write the same files; of requests there is one split, whatever the suite's name.
+
+    Raises:
+        UserError: there are two such suites.
+    """
+    first: dict[tuple[str, str | None], str] = {}
+    for key, node in suites.items():
+        target = str(node["_target_"])
+        same = first.setdefault((target, None if target == REQUEST_SUITE else node.get("name")), key)
+        if same != key:
+            raise UserError(
+                f"'suite.{same}' and 'suite.{key}' would write the same results", where=f"suite.{key}",
+                expected="one suite of a kind" + ("" if target == REQUEST_SUITE else " under one name"),
+                fix="leave one of them out, and start a run for each",
+            )  # fmt: skip

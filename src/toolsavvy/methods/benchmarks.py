@@ -13,6 +13,7 @@ from toolsavvy.catalogs.toolsense_items import read_mcq, read_qa, read_rrb
 from toolsavvy.config.compose import build
 from toolsavvy.config.preflight import PROBES
 from toolsavvy.config.schema import Config
+from toolsavvy.config.sources import REQUEST_SUITE
 from toolsavvy.errors import UserError
 from toolsavvy.suites.mcq import Mcq
 from toolsavvy.suites.qa import Qa
@@ -31,7 +32,7 @@ def with_benchmarks(cfg: Config, data: RetrievalSet) -> RetrievalSet:
     Raises:
         UserError: the file is malformed or of another catalog, or it holds a training query.
     """
-    chosen = [(key, build(node)) for key, node in cfg.suite.items() if _target(node) == "toolsavvy.suites.rrb.Rrb"]
+    chosen = [(key, build(node)) for key, node in cfg.suite.items() if _target(node) == REQUEST_SUITE]
     if not chosen:
         return data
     key, suite = chosen[0]
