@@ -21,7 +21,7 @@ REQUIRED = {("model", "local"): ("model.path=nowhere",)}
 
 def composed(group: str, option: str, *further: str) -> Job:
     """A job of the lightest method whose required values are filled with a path that does not exist."""
-    lightest = () if group in ("method", "experiment") else ("method=doctor",)
+    lightest = () if group in ("method", "experiment", "sweep") else ("method=doctor",)
     added = "+" if group == "sweep" else ""
     overrides = (f"{added}{group}={option}", *lightest, *REQUIRED.get((group, option), ()), *further)
     job = compose(overrides)
