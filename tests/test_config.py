@@ -180,6 +180,12 @@ def test_preflight_finds_missing_paths(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"paths\.outputs"):
         preflight(compose(["method=doctor", f"paths.outputs={tmp_path}/tools.jsonl/runs"]))
     assert preflight(compose(["method=doctor", f"paths.outputs={tmp_path}/new"])).seed == 0
+    endless = "x" * 5000  # no system takes such a name
+    for key, job in (("paths.outputs", "method=doctor"), ("catalog.path", "method=evaluate catalog=jsonl")):
+        with pytest.raises(UserError, match="can't be looked at") as caught:
+            preflight(compose([*job.split(), f"paths.outputs={tmp_path}", f"{key}={tmp_path}/{endless}"]))
+        assert caught.value.where == key
+        assert len(str(caught.value)) < 1000
     assert not (tmp_path / "new").exists()
 
 

@@ -141,6 +141,10 @@ def _check(jobs: Sequence[Job]) -> list[Config]:
                 raise
             where = f"job {number} ({' '.join(job.overrides)}), {error.where}"
             raise UserError(error.what, where=where, expected=error.expected, fix=error.fix) from error
+        except OSError as error:  # a path that nobody thought of: told by the system's own words
+            what, where = error.strerror or str(error), str(error.filename or "command line")[:300]
+            fix = "correct the path, or its permissions"
+            raise UserError(what, where=where, expected="a path that can be looked at", fix=fix) from error
     return configs
 
 

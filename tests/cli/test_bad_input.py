@@ -194,6 +194,11 @@ def test_an_odd_override_is_one_message(
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
+def test_a_path_that_nothing_foresaw_is_one_message(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["method=report", f"runs=[{'x' * 5000}]", "logger=none", f"paths.outputs={tmp_path / 'out'}"]) == 2
+    refused(tmp_path, capfd.readouterr().err, ("too long", "correct the path"))
+
+
 @pytest.mark.parametrize("name", ["two words", "fïle ünd", "it's", "a=b,c[d]{e}", "back\\"])
 def test_folders_may_have_any_name(tmp_path: Path, name: str) -> None:
     place = tmp_path / name

@@ -226,6 +226,8 @@ def test_spelling_a_name(text: str, name: str, is_spelled: bool) -> None:
         ({"beside": {"theirs": {}}}, "generator", "no file is given"),
         ({"mcq": "nowhere.jsonl"}, "generator.mcq", "no such file"),
         ({"beside": {"theirs": {"qa": "nowhere.jsonl"}}}, "generator.beside.theirs.qa", "no such file"),
+        ({"beside": {"theirs": 4}}, "generator.beside.theirs", "4 is no set"),
+        ({"beside": {"theirs": {"qa": ["x"]}}}, "generator.beside.theirs", "{'qa': ['x']} is no set"),
         ({"beside": {"theirs": {"mqc": "x"}}}, "generator.beside.theirs", "unknown kind 'mqc'"),
         ({"beside": {"this set": {}}}, "generator.beside", "two sets are called 'this set'"),
         ({"sheet": "nowhere.csv"}, "generator.sheet", "no such file"),

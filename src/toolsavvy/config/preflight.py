@@ -360,8 +360,12 @@ def _check_outputs(config: schema.Config, job: Job) -> None:
 def _check_folder(folder: Path, key: str, least: int) -> None:
     """A folder must be one, or be such that it can be made; writable, with room."""
     place = folder.resolve()  # of a link whose target is not there yet, the target will be made
-    existing = next(p for p in (place, *place.parents) if p.exists())
     expected, fix = "a writable folder", f"set {key}=FOLDER"
+    try:
+        existing = next(p for p in (place, *place.parents) if p.exists())
+    except OSError as error:  # a name is too long, or a folder above may not be entered
+        what = f"{str(place)[:300]} can't be looked at ({error.strerror or error})"
+        raise UserError(what, where=key, expected=expected, fix=fix) from error
     if not existing.is_dir():
         raise UserError(f"{existing} is a file", where=key, expected=expected, fix=fix)
     try:

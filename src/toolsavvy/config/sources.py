@@ -19,6 +19,8 @@ _HUB = ("huggingface.co", 443)
 _EMBEDDING_SERVER = "toolsavvy.retrieval.embedding_server.EmbeddingServer"
 _PORTS = {"http": 80, "https": 443}
 
+_SHOWN = 300
+"""Characters of a path in a message."""
 REQUEST_SUITE = "toolsavvy.suites.rrb.Rrb"
 """The suite whose requests become a split of the set."""
 
@@ -59,14 +61,27 @@ def check_paths(node: Any, where: str, keys: Sequence[str] = ("path", "paths")) 
 def _check_exists(path: str, where: str) -> None:
     """A path that is not there: say what is there instead."""
     place = Path(path).expanduser()
-    if place.exists():
+    try:
+        place.stat()
         return
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as fault:  # its name is too long, or a folder above may not be entered
+        what = f"'{path[:_SHOWN]}' can't be looked at ({getattr(fault, 'strerror', fault)})"
+        raise UserError(what, where=where, expected="a file or folder", fix=f"correct {where}") from fault
     parent = place.parent
-    beside = [p.name for p in parent.iterdir()][:1000] if parent.is_dir() else []
-    near = difflib.get_close_matches(place.name, beside, n=1)
+    near = difflib.get_close_matches(place.name, _names(parent), n=1)
     fix = f"did you mean '{parent / near[0]}'?" if near else f"correct {where}"
     fix = fix if parent.is_dir() else f"the folder {parent} does not exist either"
     raise UserError(f"'{path}' does not exist", where=where, expected="a file or folder", fix=fix)
+
+
+def _names(folder: Path) -> list[str]:
+    """What a folder holds, as far as it can be told."""
+    try:
+        return [p.name for p in folder.iterdir()][:1000]
+    except OSError:
+        return []
 
 
 def check_model(model: schema.ModelConfig) -> None:

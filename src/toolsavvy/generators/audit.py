@@ -125,6 +125,11 @@ class Audit:
 
     def _read(self, paths: Mapping[str, str | None], where: str) -> Sets:
         """The sets of those files that are given."""
+        if not isinstance(paths, Mapping) or not all(isinstance(path, str | None) for path in paths.values()):
+            raise UserError(
+                f"{paths!r} is no set", where=where, expected="{rrb: FILE, mcq: FILE, qa: FILE}, any of the three",
+                fix="'+generator.beside.NAME={mcq:FILE}'",
+            )  # fmt: skip
         odd = sorted(set(paths) - set(KINDS))
         if odd:
             raise UserError(f"unknown kind {odd[0]!r}", where=where, expected=", ".join(KINDS), fix="name one of them")
