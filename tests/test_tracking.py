@@ -109,6 +109,18 @@ def test_a_line_that_is_no_record_is_damage(tmp_path: Path, line: str) -> None:
     assert read_record(tmp_path) == {}
 
 
+@pytest.mark.parametrize(
+    ("line", "what"), [('{"k": 1}', "the field is missing"), ('{"s": null, "k": 1}', "None is no")]
+)
+def test_a_record_of_another_file_is_named(tmp_path: Path, line: str, what: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"s": "x", "k": null}}\n\n{line}\n')
+    with pytest.raises(UserError, match=f"a.jsonl, line 3, field 's': {what}"):
+        read_lines(path, ("s",), ("k",))
+    with pytest.raises(UserError, match="field 'z': the field is missing"):
+        read_lines(path, (), ("z",))
+
+
 def test_line_separators_inside_a_text_end_no_record(tmp_path: Path) -> None:
     rows = [{"text": "one\u2028two\x85three"}, {"text": "four"}]
     append_lines(tmp_path / "store.jsonl", rows)

@@ -193,7 +193,7 @@ def test_a_run_that_names_no_configuration_is_called_after_its_parts(tmp_path: P
 def test_runs_of_other_catalogs_and_runs_without_numbers_are_refused(tmp_path: Path) -> None:
     one, other = trained(tmp_path / "a"), trained(tmp_path / "b")
     (other / "run.json").write_text((other / "run.json").read_text().replace('"f"', '"g"'))
-    with pytest.raises(UserError, match="several catalogs") as caught:
+    with pytest.raises(UserError, match=r"several catalogs: \S+ \(f\) in \S+, \S+ \(g\) in") as caught:
         gather([one, other])
     assert (caught.value.where, "one catalog" in caught.value.fix) == ("runs", True)
     with pytest.raises(UserError, match="neither knowledge nor retrieval") as caught:

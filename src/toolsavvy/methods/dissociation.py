@@ -130,11 +130,17 @@ def _refuse_other_catalogs(runs: Sequence[Trained]) -> None:
     """Numbers on other tools do not stand in one table."""
     prints = {str(run.run.record.get("catalog_fingerprint")): run for run in runs}
     if len(prints) > 1:
-        told = ", ".join(f"{run.run.choice('catalog')} in {run.folder}" for run in prints.values())
+        told = ", ".join(f"{_catalog(run)} in {run.folder}" for run in prints.values())
         raise UserError(
             f"the runs are of several catalogs: {told}", where="runs", expected="numbers on the same tools",
             fix="name the runs of one catalog",
         )  # fmt: skip
+
+
+def _catalog(run: Trained) -> str:
+    """Its name and the start of its fingerprint, since one option can give many; runs of reports have loaded none."""
+    mark = run.run.record.get("catalog_fingerprint")
+    return f"{run.run.choice('catalog')} ({str(mark)[:8]})" if mark else "none"
 
 
 def _changes(run: Trained, resamples: int) -> Iterator[Change]:

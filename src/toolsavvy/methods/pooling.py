@@ -100,7 +100,7 @@ class Stored:
             UserError: no prediction records.
         """
         path = next(iter(sorted((self.folder / "predictions").glob(f"{self.suite}.*.jsonl"))), None)
-        rows = read_lines(path) if path is not None else []
+        rows = read_lines(path, ("split", "query", "text")) if path is not None else []
         if not rows:
             raise UserError("no predictions", where=str(self.folder), expected=f"predictions/{self.suite}.*.jsonl")
         splits: dict[str, list[Query]] = defaultdict(list)
@@ -221,7 +221,7 @@ def _same_data(runs: Sequence[Stored]) -> Sequence[Stored]:
 
 def _measured(metrics: Sequence[tuple[str, int]], runs: Sequence[Stored]) -> tuple[tuple[str, int], ...]:
     """The metrics whose depth every run has reached: a small catalog has no recall@50."""
-    depths = set.intersection(*({r["k"] for r in read_lines(run.folder / "results.jsonl")} for run in runs))
+    depths = set.intersection(*({r["k"] for r in read_lines(run.folder / "results.jsonl", (), ("k",))} for run in runs))
     found = tuple((name, k) for name, k in metrics if k in depths)
     if not found:
         expected = f"k of {', '.join(map(str, sorted(k for k in depths if k)))}"
@@ -245,7 +245,7 @@ class _Pool:
     def systems(self) -> list[str]:
         """Those that every run has, in the order of the tables."""
         first, *others = self.runs
-        order = {str(r["system"]): None for r in read_lines(first.folder / "results.jsonl")}
+        order = {str(r["system"]): None for r in read_lines(first.folder / "results.jsonl", ("system",))}
         names = sorted(first.systems, key=lambda s: list(order).index(s) if s in order else len(order))
         return [name for name in names if all(name in run.systems for run in others)]
 

@@ -182,7 +182,7 @@ class Trained:
     @cached_property
     def _tested(self) -> frozenset[tuple[str, str]]:
         """(Suite, split) of the splits with paired tests: those of the headline."""
-        rows = read_lines(self.folder / "comparisons.jsonl")
+        rows = read_lines(self.folder / "comparisons.jsonl", ("suite", "slice"))
         return frozenset((str(c["suite"]), str(c["slice"]).partition("/")[0]) for c in rows)
 
     def _headline(self, stored: Stored) -> list[str]:
@@ -208,7 +208,7 @@ class Trained:
 
     def answers(self, suite: str, system: str) -> Sequence[Mapping[str, object]]:
         """Prediction records of a system's answers; none where they were not kept."""
-        return read_lines(self.folder / "predictions" / f"{suite}.{system}.jsonl")
+        return read_lines(self.folder / "predictions" / f"{suite}.{system}.jsonl", ("id", "tool"))
 
     def known(self, scoring: str) -> dict[str, float]:
         """Tool -> share of its questions that are answered rightly after stage 1."""

@@ -50,6 +50,10 @@ class Source(Protocol):
         ...
 
 
+RESULT = ("suite", "system", "slice", "metric")
+"""Texts that every line of results.jsonl holds."""
+
+
 @dataclass(frozen=True)
 class Finished:
     """What a run folder tells of its systems.
@@ -63,7 +67,7 @@ class Finished:
     @cached_property
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Records of results.jsonl."""
-        return read_lines(self.folder / "results.jsonl")
+        return read_lines(self.folder / "results.jsonl", RESULT, ("k", "value", "low", "high", "n"))
 
     @cached_property
     def record(self) -> Mapping[str, Any]:

@@ -103,13 +103,32 @@ def drop_torn_line(path: Path) -> None:
         file.truncate(file.read().rfind(b"\n") + 1)
 
 
-def read_lines(path: Path) -> list[dict[str, Any]]:
-    """JSON lines; a torn last line is left out, and a missing file is empty."""
+def read_lines(path: Path, texts: Sequence[str] = (), others: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """JSON lines; a torn last line is left out, and a missing file is empty.
+
+    Args:
+        path: of the file.
+        texts: fields that every line must hold, as texts.
+        others: fields that every line must hold, of any type.
+
+    Raises:
+        UserError: a line is damaged, or is another file's.
+    """
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     # Not splitlines(): JSON strings may hold U+2028 and the like, which it takes for line ends.
-    return [_read_line(line, path, i) for i, line in enumerate(text.split("\n")[:-1], 1) if line.strip()]
+    lines = [(i, line) for i, line in enumerate(text.split("\n")[:-1], 1) if line.strip()]
+    records = [_read_line(line, path, i) for i, line in lines]
+    for (number, _), record in zip(lines, records, strict=True):
+        for name in (*texts, *others):
+            if name not in record or (name in texts and not isinstance(record[name], str)):
+                what = "the field is missing" if name not in record else f"{record[name]!r} is no text"
+                raise UserError(
+                    what, where=f"{path}, line {number}, field {name!r}", expected="a line as runs write it",
+                    fix="put the run's own file back, or repeat the run",
+                )  # fmt: skip
+    return records
 
 
 def _read_line(line: str, path: Path, number: int) -> dict[str, Any]:
