@@ -142,8 +142,9 @@ def _check(catalog: Catalog, n: int, pool: int, wanted: Mapping[str, int]) -> No
         )
     short = [tier for tier in TIERS if wanted[tier] and len(catalog) < NEEDED[tier]]
     if short:
+        held = "1 tool is" if len(catalog) == 1 else f"{len(catalog)} tools are"
         raise UserError(
-            f"{len(catalog)} tool{'' if len(catalog) == 1 else 's'} {'is' if len(catalog) == 1 else 'are'} too few for {' and '.join(short)}",
+            f"{held} too few for {' and '.join(short)}",
             where=f"catalog {catalog.name}",
             expected="at least " + ", ".join(f"{NEEDED[tier]} tools for {tier}" for tier in TIERS),
             fix="set the share of that tier in generator.tiers to 0, or use a larger catalog",
