@@ -21,7 +21,10 @@ TIE = 1e-9
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-case runs of letters and digits."""
+    """Lower-case runs of letters and digits, unstemmed: on ASCII exactly rouge-score's default tokens.
+
+    Deviation: letters and digits of every script count, where rouge-score knows a-z and 0-9 alone.
+    """
     return _TOKEN.findall(text.lower())
 
 
@@ -172,6 +175,20 @@ CHOICE_ATTACKS: Mapping[str, Callable[[Sequence[ChoiceItem], Mapping[str, ToolTe
     "shortest_option": lambda items, texts: shortest_option(items),
 }
 """Attacks on multiple-choice questions that learn nothing: name -> (items, texts) -> float64 [item]."""
+
+
+def choice_attacks(
+    items: Sequence[ChoiceItem], texts: Mapping[str, ToolText], *, learn: bool = True
+) -> dict[str, np.ndarray]:
+    """Name -> float64 [item] of every attack on multiple-choice questions.
+
+    Args:
+        items: the questions.
+        texts: their tools.
+        learn: also the attack that learns options' words, which is noise on few items.
+    """
+    found = {name: attack(items, texts) for name, attack in CHOICE_ATTACKS.items()}
+    return found | ({"option_words": option_words(items, groups_of(items, texts))} if learn else {})
 
 
 def option_words_scores(

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from set_world import items, query, source, tool
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Catalog
 from toolsavvy.generators.algorithm import parsed
 from toolsavvy.generators.instructions import Rules, fault, from_templates, names_tool, template
-from toolsavvy.generators.overlap import tokens
 from toolsavvy.generators.seeds import SEEDS
 
 TOOLS = [

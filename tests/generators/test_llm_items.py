@@ -20,13 +20,14 @@ from set_world import tool
 
 from chat_items import is_judge, items, said, target, tools_in, well, words
 from chat_server import Answer, ChatServer, chat_server, closed_port
+from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import GOLDS, ChoiceItem, RetrievalItem, YesNoItem
 from toolsavvy.catalog import Catalog
 from toolsavvy.catalogs.toy import load
 from toolsavvy.config.toolsense import Recipe
 from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import AnswerLog
-from toolsavvy.generators.overlap import rouge_l, tokens
+from toolsavvy.generators.overlap import rouge_l
 from toolsavvy.generators.toolsense.neighbourhood import LexicalNeighbourhood
 from toolsavvy.generators.toolsense.parsing import (
     ChoiceDraft,

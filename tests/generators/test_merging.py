@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from set_world import entries, items, query, source, tool
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import DEFAULT_DOCUMENT
 from toolsavvy.generators.collecting import Item
 from toolsavvy.generators.merging import _jaccard_pairs, merge, rewritten
-from toolsavvy.generators.overlap import tokens
 from toolsavvy.retrieval.encoders import Encoder
 
 A = source(

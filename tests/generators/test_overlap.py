@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsavvy.generators.overlap import best_matches, nearest, ngrams, rouge_l, tokens
+from toolsavvy.attacks import tokens
+from toolsavvy.generators.overlap import best_matches, nearest, ngrams, rouge_l
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=12)
 

@@ -15,12 +15,13 @@ import yaml
 from set_world import query, source, tool
 
 from conftest import SHARED
+from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import GOLDS, TIERS, RetrievalItem
 from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_words
 from toolsavvy.catalogs import aws, metatool, sealtools, toolsense, toy
 from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.errors import UserError
-from toolsavvy.generators.overlap import rouge_l, tokens
+from toolsavvy.generators.overlap import rouge_l
 from toolsavvy.generators.toolsense.composing import WORDS
 from toolsavvy.generators.toolsense.objects import stem, stems
 from toolsavvy.generators.toolsense.phrasing import frames

@@ -24,7 +24,6 @@ from toolsavvy.catalogs import toy
 from toolsavvy.catalogs.toolsense_items import read_items
 from toolsavvy.config.toolsense import Prices, Settings
 from toolsavvy.errors import UserError
-from toolsavvy.generators.answers import Usage
 from toolsavvy.generators.product import Product
 from toolsavvy.generators.toolsense.finishing import costs
 from toolsavvy.generators.toolsense.generator import Mcq, Qa, Rrb
@@ -32,7 +31,7 @@ from toolsavvy.generators.toolsense.kinds import ChoiceMaker, YesNoMaker, with_e
 from toolsavvy.generators.toolsense.making import SPARE, Made
 from toolsavvy.generators.toolsense.neighbourhood import neighbourhood
 from toolsavvy.generators.toolsense.writing import Written
-from toolsavvy.models.chat import Message, Reply
+from toolsavvy.models.chat import Message, Reply, Usage
 from toolsavvy.retrieval.bm25 import BM25
 
 KINDS: Mapping[str, Any] = {"rrb": Rrb, "mcq": Mcq, "qa": Qa}

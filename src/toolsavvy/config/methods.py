@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from omegaconf import MISSING
 
 from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
-from toolsavvy.config.schema import FORMATS
+from toolsavvy.config.schema import FORMATS, REPORTS
 from toolsavvy.errors import UserError
 
 REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "internalization")
@@ -158,7 +158,7 @@ class ReportConfig(MethodConfig):
 
     def __post_init__(self) -> None:
         """Check names, pairs and ranges."""
-        one_of(self.kind, ("seeds", "dissociation"), "method.kind")
+        one_of(self.kind, REPORTS, "method.kind")
         for metric in self.metrics:
             name, _, k = metric.partition("@")
             one_of(name, REPORTED, "method.metrics")

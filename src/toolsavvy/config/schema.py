@@ -19,6 +19,8 @@ FORMATS = (
     *("need", "together", "facts", "inputs", "results", "quiz", "verdict"),
 )
 """Formats of stage-1 rows, as `training.formats` makes them."""
+REPORTS = ("seeds", "dissociation")
+"""What method=report can make of finished runs, and a sweep of its jobs."""
 EXPANSIONS = ("template", "llm")
 """Ways to write the profile that a tool's document is extended by."""
 
@@ -298,7 +300,7 @@ class Config:
         """Check words and ranges."""
         one_of(self.on_error, ("continue", "stop"), "on_error")
         if self.after_sweep is not None:
-            one_of(self.after_sweep, ("seeds", "dissociation"), "after_sweep")
+            one_of(self.after_sweep, REPORTS, "after_sweep")
         at_least(self.show, 0, "show")
         between(self.seed, 0, LARGEST_SEED, "seed")
         for stage in self.stages:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Catalog
 from toolsavvy.generators.answers import AnswerLog
 from toolsavvy.generators.collecting import Item
 from toolsavvy.generators.instructions import Rules, Written, fault, golds, template
-from toolsavvy.generators.overlap import Tokens, tokens
+from toolsavvy.generators.overlap import Tokens
 from toolsavvy.generators.seeds import SEEDS, Example
 from toolsavvy.models.chat import Chat, Message, Reply, final_text, parse_json
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsavvy.errors import UserError
-from toolsavvy.models.chat import Chat, Heard, Message, Reply
+from toolsavvy.models.chat import Chat, Heard, Message, Reply, Usage
 from toolsavvy.tracking.records import append_lines, read_lines
 
 
@@ -34,29 +34,6 @@ class Exchange:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     is_cached: bool = False
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What one model was asked for a set; what an earlier part of a resumed run asked is in it.
-
-    Args:
-        calls: answers that it gave.
-        cached: answers that were there from earlier runs.
-        failed: prompts without an answer.
-        prompt_tokens: of the calls.
-        completion_tokens: of the calls.
-        cached_prompt_tokens: of the cached answers, which cost nothing now.
-        cached_completion_tokens: of the cached answers.
-    """
-
-    calls: int = 0
-    cached: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_prompt_tokens: int = 0
-    cached_completion_tokens: int = 0
 
 
 class AnswerLog:

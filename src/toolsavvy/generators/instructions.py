@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Catalog, Query, Tool, split_words
 from toolsavvy.catalogs.audit import leaks_name
 from toolsavvy.generators.collecting import Item
-from toolsavvy.generators.overlap import Tokens, nearest, tokens
+from toolsavvy.generators.overlap import Tokens, nearest
 
 PURPOSES, PURPOSE_WORDS = 3, 16
 """Golds that a template speaks of, and words of each one's description."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Query, RetrievalSet
 from toolsavvy.catalogs.splits import plain
-from toolsavvy.generators.overlap import best_matches, ngrams, tokens
+from toolsavvy.generators.overlap import best_matches, ngrams
 
 LEARNT = ("train", "validation")
 SHOWN = 10

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, question_only, question_prior, tokens
+from toolsavvy.attacks import choice_attacks, groups_of, option_words, question_only, question_prior, tokens
 from toolsavvy.benchmark import OPTIONS, TIERS, ChoiceItem, ItemSet, RetrievalItem, ToolText, YesNoItem
 from toolsavvy.catalog import split_words
 from toolsavvy.catalogs.splits import plain
@@ -74,7 +74,7 @@ def measure_mcq(found: ItemSet[ChoiceItem], how: Settings) -> Findings:
     """Blind attacks, repetitions, leaks and concentration of multiple-choice questions."""
     items, texts = found.items, found.tools
     share = _shares([item.tool for item in items], texts, how)
-    attacks = {name: attack(items, texts) for name, attack in CHOICE_ATTACKS.items()}
+    attacks = choice_attacks(items, texts, learn=False)
     groups = groups_of(items, texts)
     learnt = option_words(items, groups, how.folds, how.seed) if len(set(groups)) > 1 else np.full(len(items), np.nan)
     attacks["option_words"] = learnt

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Catalog, parameter_names, split_words
 from toolsavvy.generators.collecting import Entry, Item
-from toolsavvy.generators.overlap import tokens
 from toolsavvy.retrieval.encoders import Encoder
 
 WAYS = ("off", "exact", "jaccard", "embedding")

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-_TOKEN = re.compile(r"[^\W_]+")
 BLOCK = 512
 """Texts compared with all others at once: bounds the memory."""
 
 Tokens = list[str]
-
-
-def tokens(text: str) -> Tokens:
-    """Lower-case runs of letters and digits, unstemmed: on ASCII exactly rouge-score's default tokens.
-
-    Deviation: letters and digits of every script count, where rouge-score knows a-z and 0-9 alone.
-    """
-    return _TOKEN.findall(text.lower())
 
 
 def rouge_l(a: Sequence[str], b: Sequence[str]) -> float:

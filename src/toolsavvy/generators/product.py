@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from toolsavvy.catalog import RetrievalSet
 from toolsavvy.tracking import Run
 
 
@@ -55,3 +56,10 @@ class Generator(Protocol):
             UserError: the sources cannot give such a set.
         """
         ...
+
+
+def add_queries(digest: Any, data: RetrievalSet) -> None:
+    """Feed every query of a set, its split and golds, into a hashlib digest: part of a generator's fingerprint."""
+    for split, queries in data.splits.items():
+        rows = [(split, q.id, q.text, sorted(q.relevant.items())) for q in queries]
+        digest.update(repr(rows).encode("utf-8", "surrogatepass"))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from toolsavvy.assets import atomic_write
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Query, RetrievalSet
-from toolsavvy.generators.overlap import rouge_l, tokens
+from toolsavvy.generators.overlap import rouge_l
 
 TOKENISATION = "lower-case runs of letters and digits, no stemming (rouge-score's default on ASCII)"
 

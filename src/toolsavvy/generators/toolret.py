@@ -21,7 +21,7 @@ from toolsavvy.generators.exports import FORMATS, check_formats, export
 from toolsavvy.generators.instructions import Rules, Written, from_templates
 from toolsavvy.generators.leakage import Leakage, audit_leakage, leakage_json
 from toolsavvy.generators.merging import merge, rewritten
-from toolsavvy.generators.product import Product
+from toolsavvy.generators.product import Product, add_queries
 from toolsavvy.generators.sampling import representatives
 from toolsavvy.generators.statistics import Statistics, draw, statistics
 from toolsavvy.generators.summaries import Built, audit_table, stage_table, statistics_table
@@ -153,9 +153,7 @@ class ToolRet:
         digest = hashlib.sha256()
         for name, data in self.sources.items():
             digest.update(f"{name} {data.catalog.fingerprint}".encode())
-            for split, queries in data.splits.items():
-                rows = [(split, q.id, q.text, sorted(q.relevant.items())) for q in queries]
-                digest.update(repr(rows).encode("utf-8", "surrogatepass"))
+            add_queries(digest, data)
         return digest.hexdigest()
 
     def generate(self, run: Run) -> Product:

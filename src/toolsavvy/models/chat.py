@@ -53,6 +53,29 @@ Heard = Callable[[int, Reply], None]
 """Told of every answer the moment it is there: position of its conversation, reply."""
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What asking a model came to.
+
+    Args:
+        calls: answers that it gave.
+        cached: answers that were there already.
+        failed: conversations without an answer.
+        prompt_tokens: of the calls.
+        completion_tokens: of the calls.
+        cached_prompt_tokens: of the cached answers, which cost nothing now.
+        cached_completion_tokens: of the cached answers.
+    """
+
+    calls: int = 0
+    cached: int = 0
+    failed: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    cached_completion_tokens: int = 0
+
+
 class Chat(Protocol):
     """Anything that answers conversations."""
 

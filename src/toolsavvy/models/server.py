@@ -6,40 +6,17 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
 from toolsavvy import assets
 from toolsavvy.errors import UserError
-from toolsavvy.models.chat import Heard, Message, Reply
+from toolsavvy.models.chat import Heard, Message, Reply, Usage
 from toolsavvy.models.connection import Connection, worth_retrying
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
 
 log = logging.getLogger("toolsavvy")
-
-
-@dataclass(frozen=True)
-class Usage:
-    """What talking to a server came to.
-
-    Args:
-        calls: answers that the server gave.
-        cached: answers that were there already.
-        failed: conversations without an answer.
-        prompt_tokens: of the calls.
-        completion_tokens: of the calls.
-        cached_prompt_tokens: that the cached answers would have cost.
-        cached_completion_tokens: of the cached answers.
-    """
-
-    calls: int = 0
-    cached: int = 0
-    failed: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_prompt_tokens: int = 0
-    cached_completion_tokens: int = 0
 
 
 class ServerChat:

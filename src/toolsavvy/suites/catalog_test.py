@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -148,12 +148,7 @@ class CatalogTest:
 
     def _check_named(self, systems: Sequence[str]) -> None:
         """Every pair must be of systems that were ranked."""
-        missing = next((name for pair in self.pairs for name in pair if name not in systems), None)
-        if missing is not None:
-            raise UserError(
-                f"{missing!r} is no system of this run", where=f"suite.{self.name}.pairs",
-                expected=f"two of {', '.join(systems)}", fix=did_you_mean(missing, systems),
-            )  # fmt: skip
+        check_named(self.pairs, systems, self.name, "of this run")
 
     def _table(self, data: RetrievalSet, split: str, queries: Sequence[Query], systems: Systems) -> Table:
         """Per-query values of every system on one split."""
@@ -223,6 +218,20 @@ def checked_pairs(pairs: Sequence[Sequence[str]], suite: str) -> tuple[tuple[str
         what = f"{wrong if isinstance(wrong, str) else list(wrong)} is no pair"
         raise UserError(what, where=f"suite.{suite}.pairs", expected="[system, rival]", fix="pairs=[[graph,dense]]")
     return tuple((pair[0], pair[1]) for pair in pairs)
+
+
+def check_named(pairs: Iterable[tuple[str, str]], systems: Collection[str], suite: str, which: str) -> None:
+    """Every pair must be of systems of this kind ("of this run").
+
+    Raises:
+        UserError: one is not; the nearest name is suggested.
+    """
+    missing = next((name for pair in pairs for name in pair if name not in systems), None)
+    if missing is not None:
+        raise UserError(
+            f"{missing!r} is no system {which}", where=f"suite.{suite}.pairs",
+            expected=f"two of {', '.join(systems)}", fix=did_you_mean(missing, systems),
+        )  # fmt: skip
 
 
 def tested(data: RetrievalSet) -> dict[str, tuple[Query, ...]]:

@@ -89,10 +89,7 @@ class Mcq(Questions):
             ValueError: a system was asked other items.
         """
         items, everyone = data.items, {**systems, **controls(data)}
-        self.check_pairs(everyone)
-        wrong = next((name for name, a in systems.items() if len(a.likelihood) != len(items)), None)
-        if wrong is not None:
-            raise ValueError(f"{wrong} answered {len(systems[wrong].likelihood)} of {len(items)} items")
+        self.check(everyone, {name: len(a.likelihood) for name, a in systems.items()}, len(items))
         results: list[Result] = []
         comparisons: list[Comparison] = []
         for scoring in (LIKELIHOOD, LETTERS):

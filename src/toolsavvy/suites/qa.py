@@ -73,10 +73,7 @@ class Qa(Questions):
             ValueError: a system was asked other items.
         """
         items, everyone = data.items, {**systems, BLIND: blind(data)}
-        self.check_pairs(everyone)
-        wrong = next((name for name, yes in systems.items() if len(yes) != len(items)), None)
-        if wrong is not None:
-            raise ValueError(f"{wrong} answered {len(systems[wrong])} of {len(items)} items")
+        self.check(everyone, {name: len(yes) for name, yes in systems.items()}, len(items))
         truth, slices = np.array([item.answer for item in items]), by_pattern(ALL, items)
         columns = []
         for system, yes in everyone.items():

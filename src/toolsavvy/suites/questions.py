@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from toolsavvy.benchmark import ChoiceItem, YesNoItem
-from toolsavvy.errors import UserError, did_you_mean
-from toolsavvy.suites.catalog_test import checked_pairs
+from toolsavvy.errors import UserError
+from toolsavvy.suites.catalog_test import check_named, checked_pairs
 
 
 class Questions:
@@ -49,18 +49,17 @@ class Questions:
         """Shown in tables, files and W&B."""
         return self._name
 
-    def check_pairs(self, systems: Collection[str]) -> None:
-        """Every pair must be of systems that were asked.
+    def check(self, systems: Collection[str], answered: Mapping[str, int], asked: int) -> None:
+        """Every pair must be of systems that were asked, and every system must have answered all questions.
 
         Raises:
-            UserError: one was not.
+            UserError: a pair names no system.
+            ValueError: a system was asked other items.
         """
-        missing = next((name for pair in self.pairs for name in pair if name not in systems), None)
-        if missing is not None:
-            raise UserError(
-                f"{missing!r} is no system that was asked", where=f"suite.{self.name}.pairs",
-                expected=f"two of {', '.join(systems)}", fix=did_you_mean(missing, systems),
-            )  # fmt: skip
+        check_named(self.pairs, systems, self.name, "that was asked")
+        wrong = next((name for name, n in answered.items() if n != asked), None)
+        if wrong is not None:
+            raise ValueError(f"{wrong} answered {answered[wrong]} of {asked} items")
 
 
 def by_pattern(name: str, items: Sequence[ChoiceItem | YesNoItem]) -> dict[str, np.ndarray]:

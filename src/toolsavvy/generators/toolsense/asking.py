@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import GOLDS, TIERS, ChoiceItem, RetrievalItem, YesNoItem
 from toolsavvy.catalog import parameter_names, split_words
 from toolsavvy.errors import UserError, did_you_mean
-from toolsavvy.generators.overlap import Tokens, tokens
+from toolsavvy.generators.overlap import Tokens
 from toolsavvy.generators.toolsense import prompts
 from toolsavvy.generators.toolsense.ground import Case, Ground, Slot
 from toolsavvy.generators.toolsense.parsing import (

@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import GOLDS
 from toolsavvy.catalog import Catalog, Tool, split_words
 from toolsavvy.catalogs.aws_splits import names_tool
-from toolsavvy.generators.overlap import nearest, tokens
+from toolsavvy.generators.overlap import nearest
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 from toolsavvy.generators.toolsense.objects import head_of, stem, with_articles
 from toolsavvy.generators.toolsense.phrasing import Frames, plural

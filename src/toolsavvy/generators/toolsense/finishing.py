@@ -11,12 +11,12 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.benchmark import ItemSet, RetrievalItem, ToolText
 from toolsavvy.catalogs.toolsense_items import write_items
 from toolsavvy.config.toolsense import Prices
-from toolsavvy.generators.answers import Usage
 from toolsavvy.generators.audit import audit
 from toolsavvy.generators.cards import AuditReport, data_card, markdown
 from toolsavvy.generators.product import Summary
 from toolsavvy.generators.sheet import write_sheet
 from toolsavvy.generators.toolsense.writing import Written
+from toolsavvy.models.chat import Usage
 from toolsavvy.tracking.records import to_lines, write_json
 
 CHECKED = 100

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Catalog
 from toolsavvy.config.toolsense import Recipe
-from toolsavvy.generators.overlap import tokens
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 
 DEEPEST = 512

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, question_only
+from toolsavvy.attacks import choice_attacks, groups_of, question_only
 from toolsavvy.benchmark import OPTIONS, TIERS, ChoiceItem, RetrievalItem, YesNoItem
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.config.toolsense import Recipe, Settings
@@ -86,8 +86,7 @@ class ChoiceMaker(Maker[ChoiceItem]):
 
     def attacks(self, items: Sequence[ChoiceItem]) -> Mapping[str, np.ndarray]:
         """All that look at options: how often they occur, their words and lengths, the tool's name."""
-        found = {name: attack(items, self.texts) for name, attack in CHOICE_ATTACKS.items()}
-        return found | {"option_words": option_words(items, groups_of(items, self.texts))}
+        return choice_attacks(items, self.texts)
 
 
 class YesNoMaker(Maker[YesNoItem]):

@@ -20,7 +20,7 @@ from toolsavvy.config.sources import check_judge
 from toolsavvy.config.toolsense import Recipe, Settings
 from toolsavvy.errors import UserError
 from toolsavvy.generators.cards import data_card
-from toolsavvy.generators.product import Product
+from toolsavvy.generators.product import Product, add_queries
 from toolsavvy.generators.toolsense.balance import TOLERANCE, keep_balanced
 from toolsavvy.generators.toolsense.finishing import costs, costs_table, counts_table, examine, item_set, save
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, from_retriever, neighbourhood
@@ -127,9 +127,7 @@ class Maker(ABC, Generic[Item]):
     def fingerprint(self) -> str:
         """sha256 over the catalog and its queries, which templates and retrievers may read."""
         digest = hashlib.sha256(self.catalog.fingerprint.encode())
-        for split, queries in self.data.splits.items():
-            rows = [(split, q.id, q.text, sorted(q.relevant.items())) for q in queries]
-            digest.update(repr(rows).encode("utf-8", "surrogatepass"))
+        add_queries(digest, self.data)
         return digest.hexdigest()
 
     def generate(self, run: Run) -> Product:

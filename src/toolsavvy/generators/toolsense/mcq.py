@@ -17,8 +17,8 @@ from itertools import islice
 
 import numpy as np
 
-from toolsavvy.attacks import CHOICE_ATTACKS, groups_of, option_words, shared, tokens
-from toolsavvy.benchmark import OPTIONS, ChoiceItem, ToolText, texts_of
+from toolsavvy.attacks import choice_attacks, shared, tokens
+from toolsavvy.benchmark import OPTIONS, ChoiceItem, texts_of
 from toolsavvy.catalog import Catalog, split_words
 from toolsavvy.errors import UserError
 from toolsavvy.generators.toolsense.balance import Ledger, keep_balanced
@@ -119,8 +119,8 @@ def template_mcq(
         if maker.make(tool):
             turns.took(tool)
     texts = texts_of(catalog)
-    items = keep_balanced(maker.items, lambda i: _attacks(i, texts, learn=True), chance=1 / OPTIONS, most=n, least=n)
-    items = keep_balanced(items, lambda i: _attacks(i, texts, learn=False), chance=1 / OPTIONS)
+    items = keep_balanced(maker.items, lambda i: choice_attacks(i, texts), chance=1 / OPTIONS, most=n, least=n)
+    items = keep_balanced(items, lambda i: choice_attacks(i, texts, learn=False), chance=1 / OPTIONS)
     if not items:
         raise UserError(
             "no multiple-choice question can be made", where=f"catalog {catalog.name}",
@@ -145,12 +145,6 @@ def check_patterns(weights: Mapping[str, float], known: Iterable[str]) -> None:
             raise UserError(f"{weight!r} is no weight", where=f"generator.patterns.{name}", expected="a number from 0")
     if not sum(weights.values()) > 0:
         raise UserError("no pattern has a weight", where="generator.patterns", expected="at least one above 0")
-
-
-def _attacks(items: Sequence[ChoiceItem], texts: Mapping[str, ToolText], *, learn: bool) -> dict[str, np.ndarray]:
-    """Blind attacks' scores; with the one that learns words, which is too noisy on few items to shrink a set for."""
-    found = {name: attack(items, texts) for name, attack in CHOICE_ATTACKS.items()}
-    return found | ({"option_words": option_words(items, groups_of(items, texts))} if learn else {})
 
 
 def _numbered(item: ChoiceItem, i: int) -> ChoiceItem:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import GOLDS, OPTIONS
 from toolsavvy.catalog import Catalog, Query, split_words
 from toolsavvy.catalogs.audit import visible
 from toolsavvy.generators.answers import printable
 from toolsavvy.generators.instructions import names_tool
-from toolsavvy.generators.overlap import Tokens, nearest, tokens
+from toolsavvy.generators.overlap import Tokens, nearest
 from toolsavvy.models.chat import parse_json
 
 LEAST_WORDS = 3

@@ -12,11 +12,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import TIERS, RetrievalItem
 from toolsavvy.catalog import Catalog, Query, RetrievalSet
 from toolsavvy.config.toolsense import LEAST_POOL
 from toolsavvy.errors import UserError
-from toolsavvy.generators.overlap import best_matches, tokens
+from toolsavvy.generators.overlap import best_matches
 from toolsavvy.generators.toolsense.composing import NEAR_DUPLICATE, Composer, Draft, clause, gives_away, swapped
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood, neighbourhood
 from toolsavvy.generators.toolsense.phrasing import frames

@@ -13,14 +13,14 @@ from toolsavvy.benchmark import ChoiceItem, Item, RetrievalItem, YesNoItem
 from toolsavvy.catalog import Catalog
 from toolsavvy.config.toolsense import Recipe
 from toolsavvy.errors import UserError
-from toolsavvy.generators.answers import AnswerLog, Exchange, Usage, exchange, usage
+from toolsavvy.generators.answers import AnswerLog, Exchange, exchange, usage
 from toolsavvy.generators.overlap import Tokens
 from toolsavvy.generators.toolsense.asking import Choices, Kind, Requests, YesNo
 from toolsavvy.generators.toolsense.ground import Case, Ground, Slot
 from toolsavvy.generators.toolsense.judging import ask_judge, verdicts
 from toolsavvy.generators.toolsense.neighbourhood import Neighbourhood
 from toolsavvy.generators.toolsense.parsing import Fault, repeat_fault
-from toolsavvy.models.chat import Chat, Reply
+from toolsavvy.models.chat import Chat, Reply, Usage
 
 log = logging.getLogger("toolsavvy")
 
