@@ -17,12 +17,12 @@ from set_world import query, source, tool
 from conftest import SHARED
 from toolsavvy.attacks import tokens
 from toolsavvy.benchmark import GOLDS, TIERS, RetrievalItem
-from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_words
+from toolsavvy.catalog import Catalog, Query, RetrievalSet, Tool, split_words
 from toolsavvy.catalogs import aws, metatool, sealtools, toolsense, toy
 from toolsavvy.catalogs.aws_splits import names_tool
 from toolsavvy.errors import UserError
 from toolsavvy.generators.overlap import rouge_l
-from toolsavvy.generators.toolsense.composing import WORDS
+from toolsavvy.generators.toolsense.composing import WORDS, gives_away
 from toolsavvy.generators.toolsense.objects import stem, stems
 from toolsavvy.generators.toolsense.phrasing import frames
 from toolsavvy.generators.toolsense.requests import Need, needs_of
@@ -349,3 +349,16 @@ def test_words_alone_find_much_but_not_all() -> None:
         recall[item.tier].append(len(found) / len(item.gold))
     easy, medium, hard = (sum(recall[tier]) / len(recall[tier]) for tier in TIERS)
     assert 0.6 < easy < 0.95 and 0.4 < medium < 0.9 and 0.2 < hard < medium
+
+
+@pytest.mark.parametrize(
+    ("text", "given"),
+    [
+        ("I need a report from CodeBuild", True),
+        ("I need a report from codebuild", True),
+        ("I need a report on code builds", False),
+        ("I need the report group", False),
+    ],
+)
+def test_a_service_is_named_however_it_is_spelled(text: str, given: bool) -> None:
+    assert gives_away(text, Tool("codebuild:BatchGetReports", "BatchGetReports", group="codebuild")) == given

@@ -18,6 +18,7 @@ from toolsavvy.generators.toolsense.objects import head_of, stem, with_articles
 from toolsavvy.generators.toolsense.phrasing import Frames, plural
 from toolsavvy.generators.toolsense.requests import HOLLOW, Need
 from toolsavvy.generators.toolsense.rivals import Rivals
+from toolsavvy.generators.toolsense.stems import spells
 from toolsavvy.retrieval.bm25 import tokenize
 
 WORDS: Mapping[str, int] = {"easy": 20, "medium": 25, "hard": 75}
@@ -71,14 +72,7 @@ class Draft:
 def gives_away(text: str, tool: Tool) -> bool:
     """Whether a text holds every word of a tool's name, also spelled in one ("NsLookup"), or its service's name."""
     words = set(tokenize(split_words(tool.name)))
-    return names_tool(text, tool) or words <= set(tokenize(text)) or _spells(text, tool.group)
-
-
-def _spells(text: str, name: str) -> bool:
-    """Whether a text holds the words of a name one after the other, or spelled in one."""
-    words = " ".join(tokenize(split_words(name)))
-    whole = (split_words(text), text)
-    return bool(words) and any(f" {words} " in f" {' '.join(tokenize(part))} " for part in whole)
+    return names_tool(text, tool) or words <= set(tokenize(text)) or spells(text, tool.group)
 
 
 def clause(need: Need, phrases: Frames, rng: random.Random, pronoun: str = "") -> str:

@@ -14,7 +14,17 @@ from typing import Any
 
 from toolsavvy.attacks import tokens
 from toolsavvy.catalog import Catalog, Tool, split_words
-from toolsavvy.generators.toolsense.stems import ACTION_STEMS, actions, alike, all_stems, plain, sentences, stem, stems
+from toolsavvy.generators.toolsense.stems import (
+    ACTION_STEMS,
+    actions,
+    alike,
+    all_stems,
+    plain,
+    sentences,
+    spells,
+    stem,
+    stems,
+)
 from toolsavvy.generators.toolsense.tools import services
 
 WITHIN = 60
@@ -102,9 +112,8 @@ class ToolFacts:
         return not _NEEDS_CONTEXT.match(sentence) and not self.spells_name(sentence)
 
     def spells_service(self, text: str) -> bool:
-        """Whether the text holds the words of the service's name one after the other, or spelled as one."""
-        words = " ".join(tokens(split_words(self.tool.group)))
-        return bool(words) and any(f" {words} " in f" {' '.join(tokens(part))} " for part in (split_words(text), text))
+        """Whether the text names the tool's service."""
+        return spells(text, self.tool.group)
 
     def spells_name(self, text: str) -> bool:
         """Whether the text holds the tool's whole name, however its words are joined."""

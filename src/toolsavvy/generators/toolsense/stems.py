@@ -99,3 +99,9 @@ def sentences(text: str) -> Iterator[str]:
             held = ""
     if held:
         yield " ".join(held.split())
+
+
+def spells(text: str, name: str) -> bool:
+    """Whether a text holds the words of a name one after the other, or spelled in one ("CodeBuild" is "codebuild")."""
+    words = " ".join(tokens(split_words(name)))
+    return bool(words) and any(f" {words} " in f" {' '.join(tokens(part))} " for part in (split_words(text), text))
