@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,19 @@ def toolsavvy(folder: Path, *args: str, **env: str) -> subprocess.CompletedProce
     return subprocess.run(
         command(folder, *args), capture_output=True, text=True, cwd=ROOT, env=environment(**env), timeout=300
     )
+
+
+def killed(folder: Path, *args: str, reached: threading.Event, **env: str) -> Path:
+    """The folder of a run that was killed the hard way once it had reached a point."""
+    process = subprocess.Popen(
+        command(folder, *args), cwd=ROOT, env=environment(**env), stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    assert reached.wait(600)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    (cut,) = runs(folder)
+    assert status(cut)["status"] == "running"
+    return cut
 
 
 def runs(folder: Path) -> list[Path]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
 import threading
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ROOT, command, environment, lines, record, runs, status, toolsavvy
+from commands import killed, lines, record, runs, toolsavvy
 
 from chat_server import Answer, chat_server
 from toolsavvy.__main__ import main
@@ -146,16 +143,8 @@ def test_a_killed_run_repeats_no_answered_prompt_and_ends_with_the_same_set(tmp_
         assert whole.returncode == 0, whole.stderr
         needed, asked = asked, 0
         resume.clear()
-        process = subprocess.Popen(
-            command(tmp_path / "cut", *args), cwd=ROOT, env=environment(**cache), stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert reached.wait(600)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        cut = killed(tmp_path / "cut", *args, reached=reached, **cache)
         resume.set()
-        (cut,) = runs(tmp_path / "cut")
-        assert status(cut)["status"] == "running"
         assert not (cut / "dataset").exists()
         prompts = [json.dumps(body["messages"]) for _, body, _ in server.requests[needed:]][:19]
         done = toolsavvy(tmp_path / "cut", *args, "resume=true", **cache)

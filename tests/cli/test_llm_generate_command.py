@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import ROOT, command, environment, lines, record, runs, status, toolsavvy
+from commands import killed, lines, record, runs, status, toolsavvy
 
 from chat_items import is_judge, said, well
 from chat_server import Answer, chat_server
@@ -52,16 +49,8 @@ def test_a_killed_run_repeats_no_finished_call_and_ends_with_the_same_set(tmp_pa
         needed, asked = asked, 0
         resume.clear()
         cache = {"TOOLSAVVY_CACHE": str(tmp_path / "cache")}
-        process = subprocess.Popen(
-            command(tmp_path / "cut", *args), cwd=ROOT, env=environment(**cache), stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert reached.wait(600)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        cut = killed(tmp_path / "cut", *args, reached=reached, **cache)
         resume.set()
-        (cut,) = runs(tmp_path / "cut")
-        assert status(cut)["status"] == "running"
         assert not (cut / "mcq.jsonl").exists()
         finished = [json.dumps(body["messages"]) for _, body, _ in server.requests[needed:]][:7]
         done = toolsavvy(tmp_path / "cut", *args, "resume=true", **cache)
