@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsavvy.attacks import tokens
-from toolsavvy.generators.overlap import best_matches, nearest, ngrams, rouge_l
+from toolsavvy.generators.overlap import best_matches, near_duplicates, nearest, ngrams, rouge_l
 
 WORDS = st.lists(st.sampled_from("abcdef"), max_size=12)
 
@@ -50,3 +50,12 @@ def test_tokens_are_lower_case_runs_of_letters_and_digits() -> None:
 def test_ngrams() -> None:
     assert ngrams(["a", "b", "a", "b"], 2) == {("a", "b"), ("b", "a")}
     assert ngrams(["a"], 2) == set()
+
+
+def test_a_score_that_is_just_the_bound_reaches_it_for_everybody() -> None:
+    """4 of 5 tokens in order are 0.8 exactly, which the scorer's own arithmetic misses by a rounding error."""
+    text, other = list("abcde"), list("abcdx")
+    assert rouge_l(text, other) == 0.8
+    assert nearest(text, [list("vwxyz"), other], 0.8)[0] == 1
+    assert near_duplicates([text, other], 0.8).all()
+    assert nearest(text, [list("abcxy")], 0.8) == (-1, 0.0)

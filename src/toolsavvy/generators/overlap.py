@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+ROUNDING = 1e-6
+"""What a score may fall short of a bound that it reaches."""
 BLOCK = 512
 """Texts compared with all others at once: bounds the memory."""
 
@@ -29,7 +31,8 @@ def nearest(text: Sequence[str], others: Sequence[Sequence[str]], least: float =
 
     if not text or not others:
         return -1, 0.0
-    found: Any = process.extractOne(text, others, scorer=_scorer(), score_cutoff=least or None)
+    # The scorer's 1 - distance falls a rounding error short of scores such as 0.8: those reach 0.8 all the same.
+    found: Any = process.extractOne(text, others, scorer=_scorer(), score_cutoff=max(0.0, least - ROUNDING) or None)
     return (-1, 0.0) if found is None else (int(found[2]), float(found[1]))
 
 
