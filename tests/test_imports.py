@@ -11,10 +11,22 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "toolsavvy"
 LAYERS = (
     {"errors", ""},  # "" is the package itself, which holds the version alone
-    {"catalog", "benchmark", "attacks", "metrics", "correlation", "quantization", "indexing", "catalogs"},
+    {
+        "catalog",
+        "benchmark",
+        "attacks",
+        "metrics",
+        "correlation",
+        "quantization",
+        "indexing",
+        "catalogs",
+        "calls",
+        "classification",
+    },
     {"models"},
     {"decoding", "retrieval", "hidden", "probes"},
     {"training"},
+    {"necessity"},
     {"suites"},
     {"generators"},
     {"methods"},

@@ -1,0 +1,61 @@
+"""Samples of a model's answers, and what can draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from toolsavvy.models.prompts import Prompt
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer.
+
+    Args:
+        index: which sample of its prompt, from 0.
+        text: the answer; a prefill is part of it.
+        tokens: generated.
+        finished: False where it was cut at the limit.
+    """
+
+    index: int
+    text: str
+    tokens: int
+    finished: bool = True
+
+
+Heard = Callable[[int, Sample], bool]
+"""Told of every sample as soon as it is there (position of its prompt, sample); True: this prompt needs no more."""
+
+
+class Sampler(Protocol):
+    """Anything that draws answers."""
+
+    name: str
+    """What tables call the model."""
+    key: str
+    """Digest of weights, precision and how prompts are made: samples of equal keys may be shared."""
+
+    def draw(
+        self,
+        prompts: Sequence[Prompt],
+        indices: Sequence[Sequence[int]],
+        *,
+        temperature: float,
+        max_tokens: int,
+        heard: Heard,
+    ) -> None:
+        """Draw the wanted samples of every prompt, in any order.
+
+        A sample follows from (key, prompt, temperature, seed, index) alone, whatever else is in the batch.
+
+        Args:
+            prompts: distinct.
+            indices: [prompt][sample], which samples are wanted.
+            temperature: 0 is greedy, and then only index 0 makes sense.
+            max_tokens: longest answer.
+            heard: told of every sample; when it says True, the prompt's further samples are dropped.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Hidden states at chosen layers and positions, streamed to disk."""
