@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from omegaconf import MISSING
-
+from toolsavvy.config.base import MethodConfig
+from toolsavvy.config.necessity import NecessityConfig
 from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
 from toolsavvy.config.schema import FORMATS, REPORTS
 from toolsavvy.errors import UserError
@@ -77,17 +77,6 @@ class FusionConfig:
         one_of(self.rule, ("rrf", "minmax", "zscore"), "method.fusions.<name>.rule")
         if len(self.members) < 2:
             raise UserError("needs two members", where="method.fusions.<name>.members", expected="names of systems")
-
-
-@dataclass
-class MethodConfig:
-    """What every method has."""
-
-    uses: ClassVar[frozenset[str]] = frozenset()
-    """Groups the method reads: only their paths and models are looked for before it starts."""
-
-    _target_: str = MISSING
-    """Function `run(cfg, run)`; `methods/plans.py`, or `plan(cfg)` beside a user's own, says what it would do."""
 
 
 @dataclass
@@ -308,6 +297,7 @@ METHODS: dict[str, type[MethodConfig]] = {
     "contrastive": ContrastiveConfig,
     "evaluate": EvaluateConfig,
     "generate": GenerateConfig,
+    "necessity": NecessityConfig,
     "report": ReportConfig,
     "doctor": DoctorConfig,
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 from omegaconf import MISSING
 
+from toolsavvy.config.necessity import ProbeConfig
 from toolsavvy.config.ranges import LARGEST_SEED, at_least, between, check_optimizer, one_of
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -269,6 +270,10 @@ class Config:
     """Option -> arguments of a suite."""
     generator: Any = None
     """Arguments of a generator, for method=generate."""
+    questions: Any = MISSING
+    """Arguments of a source of questions, for method=necessity."""
+    probe: ProbeConfig = field(default_factory=ProbeConfig)
+    """Probes on hidden states."""
     trainer: TrainerConfig = field(default_factory=TrainerConfig)
     """Hardware."""
     logger: LoggerConfig = field(default_factory=LoggerConfig)

@@ -1,0 +1,110 @@
+"""Lessons: questions with the answers to learn, several to a row, so that they share a system prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from toolsavvy.models.chat import Message
+from toolsavvy.models.prompts import Prompt, Rendered
+from toolsavvy.training.sft import Batch, LengthGrouped
+
+Render = Callable[[Prompt], Rendered]
+Encode = Callable[[str], list[int]]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """One question and the answer to learn.
+
+    Args:
+        prompt: system prompt, tools and the question.
+        answer: text of the model's turn.
+    """
+
+    prompt: Prompt
+    answer: str
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """Token ids of a system prompt and some turns.
+
+    Args:
+        ids: of the whole row but its last label.
+        labels: (index of the state that predicts it, id) for every token of every answer.
+    """
+
+    ids: tuple[int, ...]
+    labels: tuple[tuple[int, int], ...]
+
+
+def dialogues(lessons: Sequence[Lesson], render: Render, encode: Encode, end: int, turns: int) -> list[Dialogue]:
+    """Rows of up to `turns` lessons, which must share system prompt and tools.
+
+    Args:
+        lessons: in the order in which they are packed.
+        render: prompt -> token ids.
+        encode: text of an answer -> ids, none of them special.
+        end: id that ends a turn.
+        turns: lessons a row; one each where the template does not simply append (some rewrite earlier turns, so that
+            what was learnt would never be seen again).
+    """
+    rows: list[Dialogue] = []
+    for start in range(0, len(lessons), turns):
+        packed = lessons[start : start + turns]
+        row = _packed(packed, render, encode, end)
+        rows += [row] if row is not None else [_alone(lesson, render, encode, end) for lesson in packed]
+    return rows
+
+
+def _packed(lessons: Sequence[Lesson], render: Render, encode: Encode, end: int) -> Dialogue | None:
+    """One row of all lessons; None where the template changes what it has shown before."""
+    messages: list[Message] = []
+    ids: list[int] = []
+    labels: list[tuple[int, int]] = []
+    for lesson in lessons:
+        messages += lesson.prompt.messages if not messages else lesson.prompt.messages[-1:]
+        shown = list(render(Prompt(tuple(messages), lesson.prompt.tools)).ids)
+        if shown[: len(ids)] != ids:
+            return None
+        answer = [*encode(lesson.answer), end]
+        labels += [(len(shown) - 1 + j, label) for j, label in enumerate(answer)]
+        ids = [*shown, *answer]
+        messages.append(Message("assistant", lesson.answer))
+    return Dialogue(tuple(ids[:-1]), tuple(labels))
+
+
+def _alone(lesson: Lesson, render: Render, encode: Encode, end: int) -> Dialogue:
+    shown, answer = render(lesson.prompt).ids, [*encode(lesson.answer), end]
+    return Dialogue((*shown, *answer[:-1]), tuple((len(shown) - 1 + j, label) for j, label in enumerate(answer)))
+
+
+def loader(rows: Sequence[Dialogue], batch_size: int, pad: int, seed: int) -> DataLoader[Any]:
+    """Batches of like length in a seeded order, as `CausalSFT` takes them."""
+    sampler = LengthGrouped([len(row.ids) for row in rows], batch_size, seed)
+    numbered: Any = list(enumerate(rows))  # a list is a map-style dataset
+    return DataLoader(numbered, batch_sampler=sampler, collate_fn=lambda items: collate(items, pad))
+
+
+def collate(numbered: Sequence[tuple[int, Dialogue]], pad: int) -> Batch:
+    """Pad rows to the right and list their label positions; every token of an answer weighs the same."""
+    time = max(len(row.ids) for _, row in numbered)
+    ids = torch.full((len(numbered), time), pad)
+    mask = torch.zeros_like(ids)
+    positions, targets, first = [], [], []
+    for r, (_, row) in enumerate(numbered):
+        ids[r, : len(row.ids)] = torch.tensor(row.ids)
+        mask[r, : len(row.ids)] = 1
+        first.append(len(positions))
+        positions += [r * time + at for at, _ in row.labels]
+        targets += [label for _, label in row.labels]
+    return Batch(
+        ids, mask, torch.tensor(positions), torch.arange(len(positions)), torch.tensor(targets),
+        torch.ones(len(positions)), torch.zeros(len(positions), dtype=torch.bool),
+        torch.tensor([i for i, _ in numbered]), torch.tensor(first),
+    )  # fmt: skip
