@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from toolsavvy.config.schema import ModelConfig
-from toolsavvy.errors import UserError
+from toolsavvy.models.framing import Turn, framed
 
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 
@@ -204,14 +204,10 @@ class LocalChat:
 
     def prompt(self, conversation: Sequence[Message]) -> list[int]:
         """Token ids of a conversation up to where the answer starts, with one BOS where the model has one."""
-        tokenizer, text = self.loaded.tokenizer, self.loaded.text
-        frame, contents = _framed(tokenizer, conversation, thinking=self.thinking)
-        ids: list[int] = []
-        for i, piece in enumerate(frame):
-            ids += tokenizer(piece, add_special_tokens=False).input_ids if piece else []
-            ids += text.encode(contents[i]) if i < len(contents) else []
-        bos: Any = tokenizer.bos_token_id
-        return ids if bos is None or ids[:1] == [bos] else [bos, *ids]
+        turns = [Turn(m.role, m.content) for m in conversation]
+        return framed(self.loaded.tokenizer, turns, thinking=self.thinking).encode(
+            self.loaded.tokenizer, self.loaded.text
+        )[0]
 
     @property
     def limit(self) -> int:
@@ -281,48 +277,3 @@ def left_padded(prompts: Sequence[Sequence[int]], pad: int, device: Any) -> tupl
         ids[row, width - len(prompt) :] = torch.tensor(prompt, dtype=torch.int64)
         mask[row, width - len(prompt) :] = 1
     return ids.to(device), mask.to(device)
-
-
-def _framed(tokenizer: Any, conversation: Sequence[Message], *, thinking: bool) -> tuple[list[str], list[str]]:
-    """What the template writes around the turns (one piece more than turns), and the turns' texts.
-
-    Raises:
-        UserError: the template cannot show these turns.
-    """
-    from jinja2 import TemplateError
-
-    contents = [m.content for m in conversation]
-    try:
-        frame = _frame(tokenizer, [m.role for m in conversation], thinking=thinking)
-    except TemplateError:
-        frame = None
-    if frame is None and len(conversation) > 1 and conversation[0].role == "system":
-        first, second, *rest = conversation
-        merged = Message(second.role, f"{first.content}\n\n{second.content}")
-        return _framed(tokenizer, [merged, *rest], thinking=thinking)
-    if frame is None:
-        roles = ", ".join(m.role for m in conversation)
-        raise UserError(
-            f"the model's chat template does not show the turns {roles}", where="model",
-            expected="a template for system, user and assistant turns", fix="choose an instruction-tuned model",
-        )  # fmt: skip
-    return frame, contents
-
-
-def _frame(tokenizer: Any, roles: Sequence[str], *, thinking: bool) -> list[str] | None:
-    """The template's text split at the turns' contents; None where one of them is not shown."""
-    marks = [f"\u241f{i}\u241f" for i in range(len(roles))]
-    if tokenizer.chat_template:
-        turns = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-        text = tokenizer.apply_chat_template(
-            turns, tokenize=False, add_generation_prompt=True, enable_thinking=thinking
-        )
-    else:
-        text = "".join(f"{role}: {mark}\n" for role, mark in zip(roles, marks, strict=True)) + "assistant:"
-    pieces = []
-    for mark in marks:
-        before, found, text = str(text).partition(mark)
-        if not found:
-            return None
-        pieces.append(before)
-    return [*pieces, text]
