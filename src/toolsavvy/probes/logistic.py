@@ -284,11 +284,13 @@ class Solver:
         self.steps, self.turns, self.inverse = self.steps[:, keep], self.turns[:, keep], self.inverse[:, keep]
 
     def fits(self, table: Table) -> Fits:
-        """Back to each problem's own standardisation of the raw features."""
-        shift, factor = table.shift.double().numpy(), table.factor.double().numpy()
-        mean = table.mean + table.scale * shift
-        scale = np.where(factor > 0, table.scale / np.where(factor > 0, factor, 1), 1.0)
-        return Fits(
-            self.solution[:, :-1].numpy().copy(), self.solution[:, -1].numpy().copy(), mean.astype(np.float32),
-            scale.astype(np.float32), self.taken.numpy(), self.reached.numpy(),
-        )  # fmt: skip
+        """What was found, in each problem's own standardisation of the raw features."""
+        weights, bias = self.solution[:, :-1].numpy().copy(), self.solution[:, -1].numpy().copy()
+        return Fits(weights, bias, *to_raw(table), self.taken.numpy(), self.reached.numpy())
+
+
+def to_raw(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations [problem, d] of the raw features over each problem's training rows."""
+    shift, factor = table.shift.double().numpy(), table.factor.double().numpy()
+    scale = np.where(factor > 0, table.scale / np.where(factor > 0, factor, 1), 1.0)
+    return (table.mean + table.scale * shift).astype(np.float32), scale.astype(np.float32)
