@@ -219,7 +219,7 @@ def test_the_released_labels_of_the_paper_are_the_released_rule() -> None:
 
 
 def test_nothing_heavy_is_loaded() -> None:
-    modules = ("labels", "flips")
+    modules = ("labels", "flips", "attribution", "need")
     code = f"import sys; {'; '.join(f'import toolsavvy.necessity.{m}' for m in modules)}; "
     code += "sys.exit(', '.join({'torch', 'scipy', 'matplotlib', 'transformers'} & set(sys.modules)) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
