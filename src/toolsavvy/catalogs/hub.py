@@ -28,6 +28,7 @@ def dataset_folder(repo: str, revision: str | None, patterns: Sequence[str], *, 
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     # The bases are the errors of whichever HTTP library this version of the hub's client is built on.
+    option = f"{key.split('.')[0]}.path=…"
     faults = cast("tuple[type[Exception], ...]", (OSError, HFValidationError, *HfHubHTTPError.__bases__))
     chosen = {"repo_type": "dataset", "revision": revision, "allow_patterns": list(patterns)}
     try:
@@ -42,7 +43,7 @@ def dataset_folder(repo: str, revision: str | None, patterns: Sequence[str], *, 
             f"the data set {repo} at {at} can't be fetched ({type(fault).__name__}: {said})",
             where=key,
             expected="a data set of the hub that can be reached or is cached; a commit with all its 40 digits",
-            fix="fetch it where there is a network and copy the hub's cache (HF_HOME), or set catalog.path=…",
+            fix=f"fetch it where there is a network and copy the hub's cache (HF_HOME), or set {option}",
         ) from fault
 
 

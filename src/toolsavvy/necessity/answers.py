@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -48,6 +48,7 @@ _MARKUP: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"\\[dt]?frac\{\s?(-?[0-9.,]{1,99})\s?\}\{\s?([0-9.,]{1,99})\s?\}"), r"\1/\2"),
     (re.compile(r"\\[dt]?frac([0-9])([0-9])"), r"\1/\2"),
     (re.compile(r"\\%"), "%"),
+    (re.compile(r"\\pmod ?\{?[0-9]{1,99}\}?|\(mod [0-9]{1,99}\)"), ""),
     (re.compile(r"(?<![0-9])\*\*|\*\*(?![0-9])"), ""),
 )
 _NUMBER = re.compile(
@@ -72,6 +73,8 @@ _SAID = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Where an answer says that its answer comes next; what comes next is a number."""
+_SPACED = re.compile(r"-?[0-9]{1,3}(?:, [0-9]{3})+")
+"""A box that holds one number whose groups are spaced."""
 _SENTENCE = re.compile(r"\n|[.;!?](?=\s|$)")
 _CONTINUED = re.compile(r"[ ]{0,3}\)?[ ]{0,3}(?:[-+*/^]|%[ ]?(?=[0-9(]))[ ]{0,3}\(?[ ]{0,3}[-+]?[0-9]")
 _CONTINUES = re.compile(r"[0-9)][ ]{0,3}\)?[ ]{0,3}[-+*/%^][ ]{0,3}\(?[ ]{0,3}[-+]?$")
@@ -87,7 +90,7 @@ class Reading:
         is_percent: "%" follows.
     """
 
-    value: Fraction
+    value: Fraction = field(repr=False)
     text: str
     is_percent: bool = False
 
@@ -148,7 +151,8 @@ def read_number(text: str, expression: str = "") -> Reading | None:
     answer = final_text(text)[-LONGEST:]
     boxed = next((inner for inner in _boxed(answer) if re.search("[0-9]", inner)), None)
     if boxed is not None:
-        return _result(_plain(boxed, expression), last=False)
+        inner = _plain(boxed, expression).strip()
+        return _result(inner.replace(", ", ",") if _SPACED.fullmatch(inner) else inner, last=False)
     plain = _plain(answer, expression)
     until = len(plain)
     for said in reversed(list(_SAID.finditer(plain))):
