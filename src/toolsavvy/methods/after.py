@@ -8,7 +8,7 @@ from rich.markup import escape
 
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config
-from toolsavvy.figures import scatter
+from toolsavvy.figures.points import scatter
 from toolsavvy.report import console, correlation_table
 from toolsavvy.suites.downstream import Correlated, Downstream
 from toolsavvy.suites.scores import Finished

@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from toolsavvy.assets import atomic_write
-from toolsavvy.figures import Path2D, Point, trajectories
+from toolsavvy.figures.points import Path2D, Point, trajectories
 from toolsavvy.methods.dissociation import EVERY, Change, Dissociation, Predicted
 from toolsavvy.methods.dissociation_tables import (
     DEPTH,

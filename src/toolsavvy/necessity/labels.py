@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toolsavvy.classification import Confusion
 from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity.estimates import Clusters, estimates, over
@@ -164,14 +165,8 @@ def _rates(totals: np.ndarray) -> np.ndarray:
     n_c, n_nc, un_c, un_nc = np.moveaxis(totals, -1, 0)
     whole = totals.sum(axis=-1)
     rates = np.stack([n_c, n_nc, un_c, un_nc, n_nc + un_c, n_c + un_c, n_c + n_nc], axis=-1)
-    return np.concatenate([over(rates, whole[..., None]), mcc(totals)[..., None]], axis=-1)
-
-
-def mcc(totals: np.ndarray) -> np.ndarray:
-    """Matthews correlation, float64 [...], from (weighted) quadrants [..., 4]; NaN where a margin is empty."""
-    n_c, n_nc, un_c, un_nc = np.moveaxis(np.asarray(totals, dtype=np.float64), -1, 0)
-    margins = (n_c + n_nc) * (un_c + un_nc) * (n_c + un_c) * (n_nc + un_nc)
-    return over(n_c * un_nc - n_nc * un_c, np.sqrt(margins))
+    correlation = Confusion(tp=n_c, fp=un_c, fn=n_nc, tn=un_nc).mcc
+    return np.concatenate([over(rates, whole[..., None]), correlation[..., None]], axis=-1)
 
 
 @dataclass(frozen=True)

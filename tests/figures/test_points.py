@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from matplotlib.image import imread
 
-from toolsavvy.figures import Path2D, Point, scatter, trajectories
+from toolsavvy.figures.points import Path2D, Point, scatter, trajectories
 
 
 def draw(path: Path, labels: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Figures of a run, as PNG files; matplotlib is loaded only when one is drawn."""
+"""Figures of points: labelled ones, ways between them, clouds of many."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolsavvy.assets import atomic_write
+from toolsavvy.figures.canvas import Paths, bare, headed, new_figure, plain, save
 
 PLACES = (
     (5, 4, "left"), (5, -4, "left"), (-5, 4, "right"), (-5, -4, "right"), (0, 8, "center"), (0, -8, "center"),
@@ -37,34 +37,36 @@ def scatter(
         title: above the figure.
         size: of the figure in inches.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size, layout="constrained")  # not pyplot: no display, no state between figures
+    figure = new_figure(*size)
     ax = figure.add_subplot()
     ax.scatter(x, y, s=18, color="#1f5fa8")
-    ax.set_xlabel(_plain(axes[0]))
-    ax.set_ylabel(_plain(axes[1]))
-    ax.set_title(_plain(title), fontsize=9, loc="left")
+    ax.set_xlabel(plain(axes[0]))
+    ax.set_ylabel(plain(axes[1]))
+    headed(ax, title)
     ax.margins(x=0.12, y=0.08)
     ax.grid(alpha=0.25, linewidth=0.5)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    canvas = FigureCanvasAgg(figure)
-    canvas.draw()  # only then are the points where they will be
+    bare(ax)
+    figure.canvas.draw()  # only then are the points where they will be
     figure.set_layout_engine("none")
-    _label(ax, canvas.get_renderer(), labels, list(zip(x, y, strict=True)))
-    with atomic_write(path) as file:
-        canvas.print_png(file, metadata={"Software": None})
+    place_labels(ax, figure.canvas.get_renderer(), labels, list(zip(x, y, strict=True)))
+    save(figure, path)
 
 
-def _label(ax: Any, renderer: Any, labels: Sequence[str], points: Sequence[tuple[float, float]]) -> None:
-    """Write every label where it covers the least of the points and of the labels before it."""
+def place_labels(
+    ax: Any,
+    renderer: Any,
+    labels: Sequence[str],
+    points: Sequence[tuple[float, float]],
+    *,
+    avoid: Sequence[tuple[float, float]] = (),
+) -> None:
+    """Write every label where it covers the least of the points, of others to avoid, and of the labels before it."""
     from matplotlib.transforms import Bbox
 
-    taken = [Bbox.from_bounds(px - 3, py - 3, 6, 6) for px, py in ax.transData.transform(points)] if points else []
+    full = [*points, *avoid]
+    taken = [Bbox.from_bounds(px - 3, py - 3, 6, 6) for px, py in ax.transData.transform(full)] if full else []
     for label, point in zip(labels, points, strict=True):
-        text = ax.annotate(_plain(label), point, (5, 4), textcoords="offset points", fontsize=7, va="center")
+        text = ax.annotate(plain(label), point, (5, 4), textcoords="offset points", fontsize=7, va="center")
         tried = []
         for dx, dy, ha in PLACES:
             text.set(position=(dx, dy), ha=ha)
@@ -78,11 +80,6 @@ def _label(ax: Any, renderer: Any, labels: Sequence[str], points: Sequence[tuple
 
 def _area(box: Any) -> float:
     return 0.0 if box is None else box.width * box.height
-
-
-def _plain(text: str) -> str:
-    """A dollar sign would start a formula."""
-    return text.replace("$", r"\$")
 
 
 @dataclass(frozen=True)
@@ -126,24 +123,19 @@ def trajectories(
         chance: place and name of a dotted upright line.
         ends: what the first and the last point are.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2 * len(panels), 4.8), layout="constrained")
+    figure = new_figure(5.2 * len(panels), 4.8)
     plots = figure.subplots(1, len(panels), squeeze=False, sharex=True, sharey=True)[0]
-    canvas = FigureCanvasAgg(figure)
     for ax, (title, paths, lines) in zip(plots, panels, strict=True):
         ax.axvline(chance[0], color="0.6", linestyle=":", linewidth=1)
         for _, height in lines:
             ax.axhline(height, color="0.7", linestyle="--", linewidth=0.8, zorder=1)
         for i, way in enumerate(paths):
             _draw_path(ax, way, MARKERS[i % len(MARKERS)], GREYS[i % len(GREYS)])
-        ax.set_title(_plain(title), fontsize=9, loc="left")
-        ax.set_xlabel(_plain(axes[0]))
+        headed(ax, title)
+        ax.set_xlabel(plain(axes[0]))
         ax.grid(alpha=0.2, linewidth=0.5)
-        for side in ("top", "right"):
-            ax.spines[side].set_visible(False)
-    plots[0].set_ylabel(_plain(axes[1]))
+        bare(ax)
+    plots[0].set_ylabel(plain(axes[1]))
     plots[0].set_ylim(-3, 103)
     handles, labels = plots[0].get_legend_handles_labels()
     meaning = f"hollow: {ends[0]}, filled: {ends[1]}"
@@ -158,15 +150,14 @@ def trajectories(
         title_fontsize=8,
         frameon=False,
     )
-    canvas.draw()
+    figure.canvas.draw()
     figure.set_layout_engine("none")
     for ax, (_, paths, lines) in zip(plots, panels, strict=True):
         left = ax.get_xlim()[0]
         last = [(way.label, (way.points[-1].x, way.points[-1].y)) for way in paths]
         named = [*last, *((name, (left, height)) for name, height in lines), (chance[1], (chance[0], 0.0))]
-        _label(ax, canvas.get_renderer(), [name for name, _ in named], [place for _, place in named])
-    with atomic_write(path) as file:
-        canvas.print_png(file, metadata={"Software": None})
+        place_labels(ax, figure.canvas.get_renderer(), [name for name, _ in named], [place for _, place in named])
+    save(figure, path)
 
 
 def _draw_path(ax: Any, way: Path2D, marker: str, grey: str) -> None:
@@ -177,8 +168,73 @@ def _draw_path(ax: Any, way: Path2D, marker: str, grey: str) -> None:
             [p.x], [p.y], xerr=[[max(p.x - p.x_low, 0)], [max(p.x_high - p.x, 0)]],
             yerr=[[max(p.y - p.y_low, 0)], [max(p.y_high - p.y, 0)]], fmt=marker, color=grey, markersize=6,
             markerfacecolor=grey if is_last else "white", elinewidth=0.6, capsize=1.5, zorder=3,
-            label=_plain(way.label) if is_last else None,
+            label=plain(way.label) if is_last else None,
         )  # fmt: skip
     for a, b in zip(way.points, way.points[1:], strict=False):
         arrow = {"arrowstyle": "-|>", "color": grey, "linewidth": 1.1, "shrinkA": 4, "shrinkB": 4}
         ax.annotate("", (b.x, b.y), (a.x, a.y), arrowprops=arrow, zorder=2)
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """Points of one colour.
+
+    Args:
+        label: in the legend, with their number.
+        colour: of the points.
+        marker: matplotlib's.
+        x: [point].
+        y: [point].
+    """
+
+    label: str
+    colour: str
+    marker: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+def clouds(
+    paths: Paths,
+    groups: Sequence[Cloud],
+    *,
+    axes: tuple[str, str],
+    thresholds: tuple[float | None, float | None] = (None, None),
+    title: str = "",
+) -> list[Path]:
+    """Draw many points in a few colours, the groups mixed so that the last does not cover the others.
+
+    Args:
+        paths: of the .png or .svg files.
+        groups: each with a legend entry.
+        axes: what x and y are.
+        thresholds: dotted lines on x and y, or None.
+        title: above the figure.
+    """
+    import numpy as np
+
+    figure = new_figure(6.2, 5.2)
+    ax = figure.add_subplot()
+    size = 9 if sum(len(g.x) for g in groups) > 500 else 18
+    turns = 8
+    for turn in range(turns):
+        for group in groups:
+            x, y = np.asarray(group.x)[turn::turns], np.asarray(group.y)[turn::turns]
+            # As pixels inside an SVG: thousands of paths would make it slow to open.
+            ax.scatter(x, y, s=size, c=group.colour, marker=group.marker, alpha=0.6, linewidths=0, rasterized=True)
+    for group in groups:
+        label = plain(f"{group.label} ({len(group.x)})")
+        ax.scatter([], [], s=30, c=group.colour, marker=group.marker, linewidths=0, label=label)
+    if thresholds[0] is not None:
+        ax.axvline(thresholds[0], color="black", linestyle=":", linewidth=1)
+    if thresholds[1] is not None:
+        ax.axhline(thresholds[1], color="black", linestyle=":", linewidth=1)
+    ax.set_xlabel(plain(axes[0]), fontsize=8.5)
+    ax.set_ylabel(plain(axes[1]), fontsize=8.5)
+    ax.tick_params(labelsize=8)
+    ax.grid(alpha=0.25, linewidth=0.5)
+    headed(ax, title)
+    bare(ax)
+    if groups:
+        figure.legend(loc="outside lower center", ncols=2, fontsize=8, frameon=False)
+    return save(figure, paths)
