@@ -110,6 +110,27 @@ class Decoder:
         self.cache.batch_repeat_interleave(k)
         self.mask, self.positions = (t.repeat_interleave(k, 0) for t in (self.mask, self.positions))
 
+    def chosen(self, rows: Tensor) -> Decoder:
+        """A decoder of its own over these rows, int64 [row], each as often as it is named; this one stays as it is.
+
+        Only of a plain cache (`is_plain`).
+        """
+        other = copy.copy(self)
+        other.cache = copy.copy(self.cache)
+        other.cache.layers = [copy.copy(layer) for layer in self.cache.layers]
+        other.keep(rows)
+        return other
+
+    def keep(self, rows: Tensor) -> None:
+        """Drop all rows but these, int64 [row]."""
+        self.cache.reorder_cache(rows)
+        self.mask, self.positions, self.logits = (t[rows] for t in (self.mask, self.positions, self.logits))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the cache keeps all keys and values of all tokens: padding and copies are neutral there."""
+        return _is_plain(self.cache)
+
     def siblings(self, tokens: Tensor, sources: Tensor) -> Tensor:
         """As the first `advance`, without copying the cache: the k tokens share it and do not see one another.
 
