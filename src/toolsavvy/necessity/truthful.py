@@ -199,7 +199,7 @@ class Likelihood:
         return Likelihoods(tuple(question.id for question in questions), mass, best)
 
     def _scores(self, questions: Sequence[Question]) -> np.ndarray:
-        """Log-probabilities of the answers of questions that have as many, true ones first: float64 [question, answer]."""
+        """Log-probabilities of the answers, as many a question, true ones first: float64 [question, answer]."""
         from toolsavvy.decoding.options import option_likelihoods
 
         prompts = [self._prompt(question) for question in questions]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolsavvy.calls.arithmetic import evaluate
 from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.necessity import wordings
 from toolsavvy.necessity.question import Question, QuestionSet
@@ -58,7 +59,8 @@ class Arithmetic:
     """Questions "What is 17 * 45?" of 13 families, in the published proportions (2605.14038, 4,000 questions).
 
     Deviation: the paper's generator is not public. Shapes and ranges are those of its released questions: operands are
-    uniform in the ranges that occur there. A larger `n` keeps what a smaller one has, but for rounded proportions.
+    uniform in the ranges that occur there (`two_digit_mult` mixes two). A larger `n` keeps what a smaller one has, but
+    for rounded proportions.
 
     Args:
         n: how many questions.
@@ -116,7 +118,9 @@ def generate(n: int, seed: int, families: Sequence[str] | None = None, exclude: 
     wanted = _counts(n, families)
     forbidden = set(exclude)
     questions = [
-        Question(f"{name}_{seed}_{i}", f"What is {expression}?", name, gold=value_of(expression), expression=expression)
+        Question(
+            f"{name}_{seed}_{i}", f"What is {expression}?", name, gold=int(evaluate(expression)), expression=expression
+        )
         for name, count in wanted.items()
         for i, expression in enumerate(_distinct(name, count, random.Random(f"{seed} {name}"), forbidden))
     ]
@@ -127,8 +131,8 @@ def generate(n: int, seed: int, families: Sequence[str] | None = None, exclude: 
 def family_of(expression: str) -> str:
     """The family of an expression, by its shape; "other" for none.
 
-    Where shapes overlap, the first of these counts. Two operands: a negative difference whose first operand is 100 to 499
-    or 1,000 to 4,999 and whose size is at most 250 or 3,000 is `negative_subtraction`, else `four_digit_add_sub`. Sums
+    Where shapes overlap, this rule decides. Two operands: a negative difference whose first operand is 100 to 499 or
+    1,000 to 4,999 and whose size is at most 250 or 3,000 is `negative_subtraction`, else `four_digit_add_sub`. Sums
     of one-digit numbers are `single_digit_pm_chain`, of numbers up to 30 `small_int_pm_chain`, from ten operands on.
     `a + b * c - d * e` of two-digit numbers is `chain_mult_mix`, every other row of five operands `precedence_chain`.
     """
@@ -163,23 +167,6 @@ def _family_of_two(a: int, b: int, operation: str) -> str:
     if operation == "-" and 0 < b - a <= bound and a < 5 * 10 ** (digits[0] - 1):
         return "negative_subtraction"
     return "four_digit_add_sub" if digits == (4, 4) else OTHER
-
-
-def value_of(expression: str) -> int:
-    """The exact value of an expression of some family."""
-    inner = re.search(r"\((.+)\) \* \((.+)\)", expression)
-    if inner:
-        return value_of(inner[1]) * value_of(inner[2])
-    parts = _OPERATIONS.split(expression)
-    terms = [int(parts[0])]
-    for operation, number in zip(parts[1::2], map(int, parts[2::2]), strict=True):
-        if operation == "*":
-            terms[-1] *= number
-        elif operation == "%":
-            terms[-1] %= number
-        else:
-            terms.append(number if operation == "+" else -number)
-    return sum(terms)
 
 
 def _counts(n: int, families: Sequence[str] | None) -> dict[str, int]:
@@ -263,6 +250,12 @@ def _products(rng: random.Random) -> str:
     return f"{a} + {b} * {c} - {d} * {e}"
 
 
+def _two_digits(rng: random.Random) -> str:
+    """A product of two-digit numbers: the released ones are of two kinds, about 2 in 5 of them small."""
+    numbers = range(15, 51) if rng.random() < 0.4 else range(30, 100)
+    return f"{rng.choice(numbers)} * {rng.choice(numbers)}"
+
+
 def _two_steps(rng: random.Random) -> str:
     """One sum and one difference, of numbers below 100."""
     a, b, c = (rng.randint(1, 99) for _ in range(3))
@@ -285,7 +278,7 @@ FAMILIES: Mapping[str, Family] = {
     "single_digit_pm_chain": _chains(440, (*range(16, 23), *range(29, 40)), 9),
     "small_int_pm_chain": _chains(400, range(21, 28), 30, without=9),
     "three_by_two_mult": _listed(360, range(100, 1000), "*", range(10, 100)),
-    "two_digit_mult": _listed(360, range(15, 100), "*", range(15, 100)),
+    "two_digit_mult": Family(360, 36**2 + 70**2 - 21**2, _two_digits),
     "single_op_easy": _listed(320, range(1, 100), "+-", range(1, 100)),
     "negative_subtraction": Family(280, 400 * 241 + 4000 * 2991, _negative),
     "three_by_three_mult": Family(280, 900**2, lambda rng: _chain(rng, (2,), range(100, 1000), "*")),
