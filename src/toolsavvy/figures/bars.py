@@ -60,7 +60,7 @@ def quadrant_bars(paths: Paths, bars: Sequence[Bar], *, title: str = "") -> list
         heights.append(place)
         _draw(ax, bar, place)
         place += 1
-    ax.set_yticks(heights, [plain(f"{b.label} ({b.n})") for b in bars], fontsize=8)
+    ax.set_yticks(heights, [plain(f"{b.label} ({b.n:,})") for b in bars], fontsize=8)
     ax.set(xlim=(0, 100), ylim=(max(place, 1) - 0.4, -0.6), xlabel="% of questions")
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=8)
@@ -78,18 +78,10 @@ def _draw(ax: Any, bar: Bar, place: float) -> None:
     left = 0.0
     for name in ORDER:
         width = 100 * shares[name]
-        hatch = {"N-NC": "////", "UN-C": "...."}.get(name)  # readable in grey, too
-        style = {"color": QUADRANT_COLOURS[name], "height": 0.74, "linewidth": 0}
-        ax.barh(place, width, left=left, **style)
-        if hatch:
-            ax.barh(place, width, left=left, height=0.74, fill=False, hatch=hatch, edgecolor="#ffffff66", linewidth=0)
+        ax.barh(place, width, left=left, color=QUADRANT_COLOURS[name], height=0.74, edgecolor="white", linewidth=0.8)
         if width >= 4.5:
-            dark = name in ("N-C", "N-NC")
-            box = {"boxstyle": "round,pad=0.12", "facecolor": QUADRANT_COLOURS[name], "linewidth": 0}
-            ax.text(
-                left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=7.5, bbox=box,
-                color="white" if dark else "black",
-            )  # fmt: skip
+            colour = "white" if name in ("N-C", "N-NC") else "black"
+            ax.text(left + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=7.5, color=colour)
         left += width
     ax.annotate(
         plain(bar.mismatch), (100, place), (6, 0), textcoords="offset points", fontsize=8, va="center",
@@ -100,16 +92,7 @@ def _draw(ax: Any, bar: Bar, place: float) -> None:
 def _legend(figure: Any) -> None:
     from matplotlib.patches import Patch
 
-    handles = [
-        Patch(
-            facecolor=QUADRANT_COLOURS[name],
-            edgecolor="#ffffff",
-            linewidth=0,
-            hatch={"N-NC": "////", "UN-C": "...."}.get(name),
-            label=f"{name}: {MEANINGS[name]}",
-        )
-        for name in ORDER
-    ]
+    handles = [Patch(facecolor=QUADRANT_COLOURS[name], label=f"{name}: {MEANINGS[name]}") for name in ORDER]
     figure.legend(
         handles=handles, loc="outside lower center", ncols=2, fontsize=8, frameon=False,
         title="blue: aligned; orange: mismatched (rate at the right)", title_fontsize=8,

@@ -155,10 +155,16 @@ def _name(figure: Any, ax: Any, panel: Panel) -> None:
         named.append((panel.line[1], (panel.line[0], bottom)))
     if panel.level is not None and panel.level[1]:
         named.append((panel.level[1], (left, panel.level[0])))
-    lines = [
-        point
-        for curve in panel.curves
-        for point in zip(curve.x, curve.y, strict=True)
-        if np.isfinite(point).all()
-    ]  # fmt: skip
+    lines = [point for curve in panel.curves for point in _along(curve)]
     place_labels(ax, figure.canvas.get_renderer(), [n for n, _ in named], [p for _, p in named], avoid=lines)
+
+
+def _along(curve: Curve, points: int = 80) -> list[tuple[float, float]]:
+    """Many points of a line, for labels to keep off."""
+    x, y = (np.asarray(v, dtype=np.float64) for v in (curve.x, curve.y))
+    known = np.isfinite(x) & np.isfinite(y)
+    if not known.any():
+        return []
+    steps = np.linspace(0, known.sum() - 1, points)
+    places = np.arange(known.sum())
+    return list(zip(np.interp(steps, places, x[known]), np.interp(steps, places, y[known]), strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolsavvy.figures.canvas import LIGHT, Paths, headed, new_figure, plain, save
+from toolsavvy.figures.canvas import LIGHT, Paths, new_figure, plain, save
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def heat_maps(
         if one.values.shape != (len(one.layers), len(one.positions)):
             raise ValueError(f"'{one.title}': values {one.values.shape} for {len(one.layers)} x {len(one.positions)}")
     low, high = span or _span([one.values for one in maps], diverging)
-    widths = [1.2 + 0.165 * len(one.positions) for one in maps]
+    widths = [1.2 + 0.14 * len(one.positions) for one in maps]
     tallest = max(len(one.layers) for one in maps)
     figure = new_figure(max(4.2, sum(widths) + 1.3), 1.6 + 0.13 * max(8, tallest))
     plots = figure.subplots(1, len(maps), squeeze=False, width_ratios=widths)[0]
@@ -95,21 +95,23 @@ def _draw(ax: Any, one: Map, low: float, high: float, colours: str) -> Any:
     cmap = colormaps[colours].with_extremes(bad=LIGHT)
     shown = np.ma.masked_invalid(one.values)
     image = ax.imshow(shown, origin="lower", aspect="auto", cmap=cmap, vmin=low, vmax=high, interpolation="nearest")
-    headed(ax, one.title)
+    ax.set_title(plain(one.title), fontsize=9, loc="left", pad=16 if one.template else 6)
     step = max(1, -(-len(one.layers) // 10))
     rows = range(0, len(one.layers), step)
     ax.set_yticks(list(rows), [str(one.layers[i]) for i in rows], fontsize=8)
-    narrow = max(1, -(-len(one.positions) // 7))
-    columns = range(len(one.positions) - 1, -1, -narrow)  # the last position always has its number
-    ax.set_xticks(list(columns), [str(one.positions[i]) for i in columns], fontsize=8)
+    narrow = 1 if len(one.positions) <= 8 else 5
+    columns = [i for i, p in enumerate(one.positions) if p % narrow == 0 or i == len(one.positions) - 1]
+    ax.set_xticks(columns, [str(one.positions[i]) for i in columns], fontsize=8)
     ax.set_xlabel(plain(one.axis), fontsize=8.5)
     _mark(ax, one)
     return image
 
 
 def _mark(ax: Any, one: Map) -> None:
-    """Frame the selected cell, and draw a bar over the columns of the template's own tokens."""
+    """Frame the selected cell, and draw a line above the columns of the template's own tokens."""
+    from matplotlib.lines import Line2D
     from matplotlib.patches import Rectangle
+    from matplotlib.transforms import offset_copy
 
     if one.selected is not None:
         layer, position = one.selected
@@ -117,14 +119,11 @@ def _mark(ax: Any, one: Map) -> None:
         for colour, width in (("black", 3.2), ("white", 1.4)):
             ax.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor=colour, linewidth=width, clip_on=False))
     columns = [i for i, p in enumerate(one.positions) if p in one.template]
-    top = len(one.layers) - 0.5
+    above = offset_copy(ax.get_xaxis_transform(), fig=ax.figure, y=3, units="points")
     for i in columns:
-        ax.add_patch(Rectangle((i - 0.5, top), 1, 0.02 * len(one.layers) + 0.15, color="black", clip_on=False))
+        ax.add_artist(Line2D([i - 0.5, i + 0.5], [1, 1], transform=above, color="black", linewidth=2, clip_on=False))
     if columns:
-        ax.annotate(
-            "template", (columns[-1] + 0.5, top), (0, 5), textcoords="offset points", ha="right", va="bottom",
-            fontsize=7.5, annotation_clip=False,
-        )  # fmt: skip
+        ax.text(columns[-1] + 0.5, 1.0, "template\n", transform=above, ha="right", va="center", fontsize=7.5)
 
 
 def table_map(
@@ -154,7 +153,9 @@ def table_map(
 
     figure = new_figure(2.2 + 1.35 * len(columns), 1.5 + 0.62 * len(rows))
     ax = figure.add_subplot()
-    low, high = _span([values], False)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    high = high if high > low else low + 1
     cmap = colormaps["cividis"].with_extremes(bad=LIGHT)
     image = ax.imshow(np.ma.masked_invalid(values), cmap=cmap, vmin=low, vmax=high, aspect="auto")
     for i, row in enumerate(texts):

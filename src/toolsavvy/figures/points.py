@@ -12,6 +12,7 @@ from toolsavvy.figures.canvas import Paths, bare, headed, new_figure, plain, sav
 PLACES = (
     (5, 4, "left"), (5, -4, "left"), (-5, 4, "right"), (-5, -4, "right"), (0, 8, "center"), (0, -8, "center"),
     (8, 11, "left"), (8, -11, "left"), (-8, 11, "right"), (-8, -11, "right"),
+    (8, 20, "left"), (8, -20, "left"), (-8, 20, "right"), (-8, -20, "right"),
 )  # fmt: skip
 """Offsets in points and alignments that are tried for a label, the best first."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from toolsavvy.figures.canvas import GREY, Paths, new_figure, plain, save
+from toolsavvy.figures.canvas import Paths, new_figure, plain, save
 
 WIDE, GAP = 0.14, 0.05
 """Width of a node, and the gap between nodes as a share of the height."""
@@ -122,8 +122,11 @@ def _ribbon(ax: Any, ribbon: Ribbon, tops: _Tops, share: float, colour: str) -> 
         points = [*upper, *((x, y - height) for x, y in reversed(upper)), (x0, y0)]
         codes = [Outline.MOVETO, *[Outline.CURVE4] * 3, Outline.LINETO, *[Outline.CURVE4] * 3, Outline.CLOSEPOLY]
         ax.add_patch(PathPatch(Outline(points, codes), facecolor=colour, alpha=0.75, linewidth=0.4, edgecolor="white"))
-        if height > 0.035:
+        # Numbers stand at the outer ends alone: the labels of the columns between need their room.
+        if height > 0.03 and i == 0:
             ax.text(x0 + 0.03, y0 - height / 2, f"{ribbon.size:,.0f}", fontsize=7, va="center", ha="left")
+        elif height > 0.03 and i == len(ribbon.nodes) - 2:
+            ax.text(x1 - 0.03, y1 - height / 2, f"{ribbon.size:,.0f}", fontsize=7, va="center", ha="right")
 
 
 def _node(ax: Any, column: int, top: float, share: float, label: str, side: int) -> None:
@@ -134,7 +137,7 @@ def _node(ax: Any, column: int, top: float, share: float, label: str, side: int)
     ax.add_patch(Rectangle((column, top - height), WIDE, height, color="#303030", linewidth=0))
     x = column + (WIDE + 0.03 if side > 0 else -0.03 if side < 0 else WIDE / 2)
     align = {1: "left", -1: "right", 0: "center"}[side]
-    box = None if side else {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.85, "linewidth": 0}
+    box = None if side else {"boxstyle": "round,pad=0.2", "facecolor": "white", "linewidth": 0}
     ax.text(x, top - height / 2, plain(label), ha=align, va="center", fontsize=8, bbox=box)
 
 
@@ -152,4 +155,4 @@ def _finish(
         handles.append(Patch(facecolor=colour, alpha=0.75, label=plain(f"{kind}: {size:,.0f} ({size / whole:.0%})")))
     figure.legend(handles=handles, loc="outside lower center", ncols=min(2, len(handles)), fontsize=8, frameon=False)
     if title:
-        figure.suptitle(plain(title), fontsize=10, x=0.01, ha="left", color=GREY if not ribbons else "black")
+        figure.suptitle(plain(title), fontsize=10, x=0.01, ha="left")
