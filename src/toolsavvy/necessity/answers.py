@@ -162,7 +162,7 @@ def read_number(text: str, expression: str = "") -> Reading | None:
             return found
         until = said.start()
     line = next((line for line in reversed(plain.split("\n")) if _NUMBER.search(line)), "")
-    return _result(line, last=True)
+    return _result(line if line.strip() == plain.strip() else "\n" + line, last=True)
 
 
 def _boxed(text: str) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _sign(before: str) -> int:
     """-1 where what stands before a number makes it negative.
 
     A minus that touches the number is a sign unless a number or a word touches it; one apart is a sign after "=", ":",
-    "is" or at the very start. Elsewhere it is an operator, a bullet or a dash.
+    "is" or where nothing stands before it. Elsewhere it is an operator, a dash, or the bullet of a line.
     """
     line = before.rpartition("\n")[2]
     if re.search(r"\b(?:negative|minus)[ ]$", line, re.IGNORECASE):
