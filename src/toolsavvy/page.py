@@ -11,7 +11,6 @@ from pathlib import Path
 
 from toolsavvy.assets import atomic_write
 
-NAME = "report.html"
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _NUMBER = re.compile(r"[-+]?[\d.,]+( ?%)?( .*)?|0/0|")
 _STYLE = """
@@ -25,13 +24,6 @@ thead th { border-bottom: 1px solid #888; } td.number, th.number { text-align: r
 figcaption, .note { color: #555; font-size: 13px; } p { white-space: pre-line; max-width: 60rem; }
 nav ul { columns: 2; padding-left: 1.2rem; }
 """  # noqa: E501 - a line a rule
-
-
-@dataclass(frozen=True)
-class Text:
-    """Plain text; blank lines part paragraphs."""
-
-    text: str
 
 
 @dataclass(frozen=True)
@@ -52,81 +44,96 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     """A .png or .svg file, held by the page.
 
     Args:
         path: of the file.
-        alt: what it shows, for those who don't see it.
         caption: below it.
+        alt: what it shows, for those who don't see it; '' for its caption, or the section's title.
     """
 
     path: Path
-    alt: str
     caption: str = ""
-
-
-Block = Text | Table | Picture
+    alt: str = ""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading and what stands below it."""
+    """A heading, and below it text, tables and figures, in this order.
+
+    Args:
+        title: of the section; sections of one title that follow one another share the heading.
+        text: plain; blank lines part paragraphs.
+        tables: in order.
+        figures: in order.
+    """
 
     title: str
-    blocks: tuple[Block, ...]
+    text: str = ""
+    tables: tuple[Table, ...] = ()
+    figures: tuple[Figure, ...] = ()
 
 
-def write_page(path: Path, title: str, sections: Sequence[Section]) -> Path:
-    """Write the page, whole or not at all.
+@dataclass(frozen=True)
+class Page:
+    """A report.
 
     All text is escaped; masking of secrets is the caller's (`tracking.masking.mask_text`).
 
     Args:
-        path: of the file.
         title: of the page.
         sections: in order.
-
-    Raises:
-        ValueError: a table's row is not as long as its head, or a picture is neither .png nor .svg.
     """
-    page = render(title, sections)
-    with atomic_write(path, text=True) as file:
-        file.write(page)
-    return path
+
+    title: str
+    sections: tuple[Section, ...]
+
+    def write(self, path: Path) -> Path:
+        """Write the page, whole or not at all.
+
+        Raises:
+            ValueError: a table's row is not as long as its head, or a figure is neither .png nor .svg.
+        """
+        page = self.html()
+        with atomic_write(path, text=True) as file:
+            file.write(page)
+        return path
+
+    def html(self) -> str:
+        """The page as HTML."""
+        body, links, before = [], [], None
+        for i, section in enumerate(self.sections):
+            heading = ""
+            if section.title != before:
+                heading = f'<h2 id="s{i}">{_text(section.title)}</h2>\n'
+                links.append(f'<li><a href="#s{i}">{_text(section.title)}</a></li>')
+            before = section.title
+            body.append(f"<section>\n{heading}{_inner(section)}\n</section>")
+        contents = [f"<nav><ul>{''.join(links)}</ul></nav>"] if len(links) > 3 else []
+        inner = "\n".join([f"<h1>{_text(self.title)}</h1>", *contents, *body])
+        # Nothing may be fetched or run, whatever a data set or a model wrote.
+        policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+        head = (
+            f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{_text(self.title)}</title>\n<style>{_STYLE}</style>"
+        )
+        return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{inner}\n</body>\n</html>\n'
 
 
-def render(title: str, sections: Sequence[Section]) -> str:
-    """The page as HTML."""
-    body = [f"<h1>{_text(title)}</h1>"]
-    if len(sections) > 3:
-        links = "".join(f'<li><a href="#s{i}">{_text(s.title)}</a></li>' for i, s in enumerate(sections))
-        body.append(f"<nav><ul>{links}</ul></nav>")
-    for i, section in enumerate(sections):
-        inner = "\n".join(_block(block) for block in section.blocks)
-        body.append(f'<section id="s{i}">\n<h2>{_text(section.title)}</h2>\n{inner}\n</section>')
-    # Nothing may be fetched or run, whatever a data set or a model wrote.
-    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
-    head = (
-        f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>"
-    )
-    inner = "\n".join(body)
-    return f'<!DOCTYPE html>\n<html lang="en">\n<head>\n{head}\n</head>\n<body>\n{inner}\n</body>\n</html>\n'
+def _inner(section: Section) -> str:
+    """What stands below the heading."""
+    parts = [part.strip("\n") for part in re.split(r"\n\s*\n", section.text)]
+    text = [f"<p>{_text(part)}</p>" for part in parts if part.strip()]
+    figures = (_figure(figure, section.title) for figure in section.figures)
+    return "\n".join([*text, *map(_table, section.tables), *figures])
 
 
 def _text(text: str) -> str:
     """Escaped; what no file or page can hold (lone surrogates, control characters) is replaced."""
     whole = text.encode("utf-8", "replace").decode("utf-8")
     return escape(re.sub(r"[\x00-\x08\x0b-\x1f\x7f]", "\N{REPLACEMENT CHARACTER}", whole.replace("\r\n", "\n")))
-
-
-def _block(block: Block) -> str:
-    if isinstance(block, Text):
-        parts = [part.strip("\n") for part in re.split(r"\n\s*\n", block.text)]
-        return "\n".join(f"<p>{_text(part)}</p>" for part in parts if part.strip())
-    return _table(block) if isinstance(block, Table) else _picture(block)
 
 
 def _table(table: Table) -> str:
@@ -150,11 +157,12 @@ def _cell(kind: str, text: str, number: bool) -> str:
     return f'<{kind} class="number">{_text(text)}</{kind}>' if number else f"<{kind}>{_text(text)}</{kind}>"
 
 
-def _picture(picture: Picture) -> str:
-    kind = _TYPES.get(picture.path.suffix.lower())
+def _figure(figure: Figure, title: str) -> str:
+    kind = _TYPES.get(figure.path.suffix.lower())
     if kind is None:
-        raise ValueError(f"a picture is a .png or .svg file, not {picture.path.name}")
-    data = base64.b64encode(picture.path.read_bytes()).decode("ascii")
-    caption = f"<figcaption>{_text(picture.caption)}</figcaption>" if picture.caption else ""
+        raise ValueError(f"a figure is a .png or .svg file, not {figure.path.name}")
+    data = base64.b64encode(figure.path.read_bytes()).decode("ascii")
+    caption = f"<figcaption>{_text(figure.caption)}</figcaption>" if figure.caption else ""
+    alt = _text(figure.alt or figure.caption or title)
     # As an image, not as markup: what is inside an SVG can neither run nor share ids with another.
-    return f'<figure><img alt="{_text(picture.alt)}" src="data:{kind};base64,{data}">{caption}</figure>'
+    return f'<figure><img alt="{alt}" src="data:{kind};base64,{data}">{caption}</figure>'
