@@ -126,7 +126,7 @@ def _bfcl(path: Path, seed: int, counts: Counter[str]) -> Iterator[tuple[Record,
             text = _turns(record, counts)
             tools = [_schema(as_record(f, record.where("function"))) for f in record.get("function", list)]
             if text is not None and tools:
-                ours = _distinct_names(tools, record)
+                ours = _distinct_names(tools, record, "function")
                 yield record, Question(record.text("id", None), text, name, tools=ours, needs_tool=needs_tool)
             counts["without_tools"] += not tools
 
@@ -154,7 +154,7 @@ def _when2call(path: Path, seed: int, counts: Counter[str]) -> Iterator[tuple[Re
             parsed = [_listed(tool, record) for tool in record.get("tools", list)]
             counts["without_tools"] += not parsed
             if parsed:
-                tools = _distinct_names([_schema(tool) for tool in parsed], record)
+                tools = _distinct_names([_schema(tool) for tool in parsed], record, "tools")
                 source = record.text("source_id") or record.text("uuid", None)
                 yield (
                     record,
@@ -231,12 +231,12 @@ def _wrapped(name: str, description: str, parameters: Mapping[str, Any]) -> Mapp
     return {"type": "function", "function": {"name": safe, "description": description, "parameters": parameters}}
 
 
-def _distinct_names(tools: Sequence[Mapping[str, Any]], record: Record) -> tuple[Mapping[str, Any], ...]:
+def _distinct_names(tools: Sequence[Mapping[str, Any]], record: Record, field: str) -> tuple[Mapping[str, Any], ...]:
     """The tools, whose names must differ."""
     names = [tool["function"]["name"] for tool in tools]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise record.wrong("tools", f"two tools are called {twice[0]!r}", "tools with different names")
+        raise record.wrong(field, f"two tools are called {twice[0]!r}", "tools with different names")
     return tuple(tools)
 
 
