@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from toolsavvy import report
-from toolsavvy.report import WIDTH, console, pair_table, result_table
+from toolsavvy.report import WIDTH, console, pair_table, plain_markdown, result_table
 from toolsavvy.suites.table import Comparison, Result
 
 
@@ -129,3 +129,12 @@ def test_chosen_pairs_show_differences_in_points_and_leave_other_rivals_out() ->
     assert lines[1].split()[-1] == "C@10" and lines[2].split() == ["test", "(30", "queries)"]
     assert lines[3].split() == ["graph", "-", "dense", "+4.2", "[+1.0,", "+7.4]"] and len(lines) == 4
     assert report._difference(difference("bm25", None, None)) == "+4.2"
+
+
+def test_text_as_markdown_is_a_table_whatever_it_holds() -> None:
+    rows = [["a|b", "1,204", "0.12 [0.1, 0.2]", "x"], ["two\nlines", "3", "undefined", "1"]]
+    lines = plain_markdown(["name", "n", "mcc", "mixed"], rows, title="t", note="so").splitlines()
+    assert lines[:2] == ["**t**", ""]
+    assert lines[2:4] == ["| name | n | mcc | mixed |", "| --- | ---: | ---: | --- |"]
+    assert lines[4:] == ["| a\\|b | 1,204 | 0.12 [0.1, 0.2] | x |", "| two lines | 3 | undefined | 1 |", "", "so"]
+    assert plain_markdown(["a"], []) == "| a |\n| --- |\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from collections.abc import Sequence
@@ -219,6 +220,30 @@ def markdown(
                 lines += _markdown_row(f"*{a} {sign} {b}*", [_plain_cell(r) for r in found])
         lines.append("")
     return "\n".join(lines)
+
+
+def plain_markdown(head: Sequence[str], rows: Sequence[Sequence[str]], *, title: str = "", note: str = "") -> str:
+    """A table of text as Markdown; columns of numbers to the right.
+
+    Args:
+        head: names of the columns.
+        rows: [row][column].
+        title: a line above, bold.
+        note: a line below.
+    """
+    cells = [[_markdown_text(cell) for cell in row] for row in (head, *rows)]
+    columns = list(zip(*cells[1:], strict=True)) if rows else [()] * len(head)
+    rules = ["---:" if column and all(_NUMBER.match(cell) for cell in column) else "---" for column in columns]
+    lines = [f"| {' | '.join(row)} |" for row in (cells[0], rules, *cells[1:])]
+    return "\n".join([*([f"**{title}**", ""] if title else []), *lines, *(["", note] if note else [])]) + "\n"
+
+
+_NUMBER = re.compile(r"[-+]?[\d.,]+( \[.*\])?$|undefined$|0/0$|$")
+
+
+def _markdown_text(text: str) -> str:
+    """Nothing in a cell ends it."""
+    return " ".join(text.replace("|", "\\|").split())
 
 
 def _markdown_row(first: str, cells: Sequence[str]) -> list[str]:
