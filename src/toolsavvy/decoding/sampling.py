@@ -19,6 +19,7 @@ from toolsavvy.errors import UserError
 from toolsavvy.models.digest import model_digest
 from toolsavvy.models.prompts import Prompt, render
 from toolsavvy.models.text import TextEncoder
+from toolsavvy.retrieval.encoding import fast_linear
 
 log = logging.getLogger("toolsavvy")
 
@@ -96,7 +97,7 @@ class LocalSampler:
         for one in asked:
             one.waiting = list(indices[one.place])
         how = _How(temperature, heard)
-        with inference(self.model):
+        with inference(self.model), fast_linear(self.model):
             ids = [one.ids for one in asked]
             start = common_start(self.model, ids)
             if asked and self._is_plain is None:

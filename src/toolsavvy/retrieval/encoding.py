@@ -170,7 +170,7 @@ def _by_library(
     return np.ascontiguousarray(vectors.float().cpu().numpy())
 
 
-def fast_linear(model: SentenceTransformer) -> AbstractContextManager[Any]:
+def fast_linear(model: Any) -> AbstractContextManager[Any]:
     """A context in which the model's float32 linear layers run on oneDNN, where that is the faster library."""
     is_float = next((p.dtype for p in model.parameters() if p.is_floating_point()), None) is torch.float32
     on_x86 = model.device.type == "cpu" and platform.machine().lower() in ("x86_64", "amd64")
