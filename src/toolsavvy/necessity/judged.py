@@ -78,7 +78,7 @@ def judge(
     """
     execute = execute or calculated
     offered = [q.tools or tools for q in questions]
-    outcomes = tuple(outcome_of(text, own) for text, own in zip(texts, offered, strict=True))
+    outcomes: tuple[Outcome, ...] = tuple(outcome_of(text, own) for text, own in zip(texts, offered, strict=True))
     correct = np.zeros(len(questions))
     plain = [i for i, outcome in enumerate(outcomes) if outcome == "not_called"]
     verdicts = checker.check([questions[i] for i in plain], [texts[i] for i in plain])
