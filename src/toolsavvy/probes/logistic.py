@@ -2,26 +2,27 @@
 
 The objective is scikit-learn's: mean log loss over a problem's training rows + |w|^2 / (2 C n), intercept unpenalised,
 on features standardised by those rows. Standardisation is an affine change of the weights, so that folds share one
-matrix. Solver: L-BFGS whose first metric is (h S + 1 / (C n))^-1 with S the features' covariance and h a problem's mean
-p (1 - p), and whose line search works on stored log-odds, so that a step is two matrix products.
+matrix. Solver: L-BFGS (`lbfgs.py`); log-odds are kept, so that a step is two matrix products however many lengths it
+tries. With several problems a cell its first metric is (h S + 1 / (C n))^-1, with S the features' covariance and h the
+mean p (1 - p).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from toolsavvy.errors import UserError
 from toolsavvy.hidden.cells import Cells
+from toolsavvy.probes.lbfgs import WORTH, Table, solve
 from toolsavvy.probes.problems import Fits, Problems
 
-MEMORY = 10
-SEARCH = 8
+GROUP = 12e6  # bytes of the cells that one solver takes on while each has few problems: they should stay in the cache
 ROUNDING = float(np.finfo(np.float32).eps) * 4
 
 
@@ -43,254 +44,138 @@ def fit(features: np.ndarray, problems: Problems, *, tolerance: float = 1e-4, ma
         UserError: shapes that don't fit, a strength that is not positive, a training set with one class, or features
             that are not finite in a training row; the problem is named.
     """
-    features = np.asarray(features, dtype=np.float32)
-    check(features, problems)
-    table = standardised(features, problems)
-    return solve(table, problems, tolerance, max_steps)
+    return fit_cells([features], problems, tolerance=tolerance, max_steps=max_steps)[0]
 
 
 def fit_cells(
     features: np.ndarray | Cells | Sequence[np.ndarray], problems: Problems, *, tolerance: float = 1e-4,
     max_steps: int = 1000,
 ) -> list[Fits]:  # fmt: skip
-    """Fit all problems on every cell; memory is that of one cell.
+    """Fit all problems on every cell, with as many threads as torch has; memory is that of a few cells.
 
     Args:
         features: float32 [cell, item, d], or what can be read cell by cell.
         problems: as in `fit`, the same for every cell.
         tolerance: as in `fit`.
         max_steps: as in `fit`.
+
+    Raises:
+        UserError: as `fit` does; the cell is named too.
     """
-    return [fit(x, problems, tolerance=tolerance, max_steps=max_steps) for x in each_cell(features)]
+    check_problems(problems)
+
+    def work(cells: list[np.ndarray]) -> list[Fits]:
+        return solve([standardised(cell, problems) for cell in cells], problems, tolerance, max_steps)
+
+    groups = grouped(checked(features, problems), len(problems))
+    return [fits for found in in_threads(work, groups) for fits in found]
 
 
-def each_cell(features: Any) -> Iterator[np.ndarray]:
-    """Features of one cell after the other."""
-    if hasattr(features, "read"):
-        for index in range(len(features.cells)):
-            yield features.read(index)
-    else:
-        yield from features
+def in_threads(work: Any, items: Iterator[Any]) -> Iterator[Any]:
+    """Results in order, one item a thread: products of this size gain nothing from threads that wait for each other."""
+    threads, first = torch.get_num_threads(), list(islice(items, 2))
+    if threads == 1 or len(first) < 2:
+        yield from map(work, first)
+        yield from map(work, items)
+        return
+    pool = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    try:
+        waiting: list[Future[Any]] = [pool.submit(work, item) for item in first]
+        for item in items:
+            if len(waiting) > threads:  # no more is read ahead
+                yield waiting.pop(0).result()
+            waiting.append(pool.submit(work, item))
+        while waiting:
+            yield waiting.pop(0).result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+        torch.set_num_threads(threads)
 
 
-def check(features: np.ndarray, problems: Problems) -> None:
-    """Refuse what has no solution or no meaning, naming the problem."""
-    shape = (len(problems), features.shape[0]) if features.ndim == 2 else None
-    if shape is None or problems.targets.shape != shape or problems.rows.shape != shape:
-        raise UserError(
-            f"features {features.shape}, targets {problems.targets.shape}, rows {problems.rows.shape}",
-            where="probes", expected="features [item, d], targets and rows [problem, item], one strength a problem",
-        )  # fmt: skip
-    targets, rows = problems.targets.astype(bool), problems.rows.astype(bool)
-    finite = np.isfinite(features @ np.ones(features.shape[1], np.float32)) | np.isfinite(features).all(1)
-    strengths = np.asarray(problems.strengths, dtype=np.float64)
-    positives, sizes = (targets & rows).sum(1), rows.sum(1)
-    for index in range(len(problems)):
-        where = f"probe problem {index}"
-        if not (np.isfinite(strengths[index]) and strengths[index] > 0):
-            raise UserError(f"strength C is {strengths[index]}", where=where, expected="a positive number")
-        if positives[index] in (0, sizes[index]):
-            raise UserError(
-                f"all {sizes[index]} training items have the same label", where=where, expected="both classes",
-                fix="leave the probe out where a label has one class, or train on more items",
-            )  # fmt: skip
-        bad = np.flatnonzero(rows[index] & ~finite)
+def grouped(cells: Iterator[np.ndarray], problems: int) -> Iterator[list[np.ndarray]]:
+    """Several cells at once while each has few problems: one step's fixed costs are shared."""
+    for cell in cells:
+        size = max(1, int(GROUP / max(cell.nbytes, 1))) if problems < WORTH else 1
+        yield [cell, *islice(cells, size - 1)]
+
+
+def checked(features: np.ndarray | Cells | Sequence[np.ndarray], problems: Problems) -> Iterator[np.ndarray]:
+    """Features of one cell after the other, float32 [item, d], finite wherever a problem trains.
+
+    Raises:
+        UserError: other shapes, or features that are not finite in a training row; problem and cell are named.
+    """
+    source: Any = features
+    read = getattr(source, "read", None)
+    cells = source if read is None else source.cells
+    used, items = problems.rows.any(0), problems.rows.shape[1]
+    for index, cell in enumerate(cells):
+        name = f"cell {index}" if read is None else f"layer {cell.layer}, position {cell.position} of the {cell.of}"
+        states = np.ascontiguousarray(cell if read is None else read(index), dtype=np.float32)
+        if states.ndim != 2 or len(states) != items:
+            raise UserError(f"features {states.shape}", where=name, expected=f"[item, d] with {items} items")
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspects = np.flatnonzero(~np.isfinite(states.sum(1)) & used)
+        bad = suspects[~np.isfinite(states[suspects]).all(1)]
         if len(bad):
+            problem = int(problems.rows[:, bad[0]].argmax())
             raise UserError(
-                f"features of {len(bad)} training items are not finite (first: item {bad[0]})", where=where,
-                expected="finite features in every training row",
+                f"features of {len(bad)} training items are not finite (first: item {bad[0]})",
+                where=f"probe problem {problem}, {name}", expected="finite features in every training row",
                 fix="take these items out of rows (texts too short for a position have rows of NaN)",
             )  # fmt: skip
+        yield states
 
 
-@dataclass(frozen=True)
-class Table:
-    """One cell's features, standardised over all items that are trained on, and what makes them each problem's own.
+def check_problems(problems: Problems) -> None:
+    """Refuse what has no solution or no meaning, naming the problem.
 
-    Args:
-        shared: [used item, d].
-        used: [used item], their indices.
-        mean: float64 [d], of the shared standardisation.
-        scale: float64 [d].
-        shift: [problem, d], a problem's means of `shared`.
-        factor: [problem, d], 1 / a problem's deviations of `shared`; 0 for constant features.
+    Raises:
+        UserError: shapes that don't fit, a strength that is not positive, or a training set with one class.
     """
-
-    shared: Tensor
-    used: np.ndarray
-    mean: np.ndarray
-    scale: np.ndarray
-    shift: Tensor
-    factor: Tensor
+    targets, rows, strengths = problems.targets, problems.rows, np.asarray(problems.strengths, dtype=np.float64)
+    if targets.ndim != 2 or targets.shape != rows.shape or len(targets) != len(strengths) or not len(targets):
+        raise UserError(
+            f"targets {targets.shape}, rows {rows.shape}, strengths {strengths.shape}", where="probes",
+            expected="targets and rows [problem, item], one strength a problem",
+        )  # fmt: skip
+    if targets.dtype != bool or rows.dtype != bool:
+        raise UserError(f"targets {targets.dtype}, rows {rows.dtype}", where="probes", expected="bool")
+    positives, sizes = (targets & rows).sum(1), rows.sum(1)
+    for index, (strength, size, ones) in enumerate(zip(strengths, sizes, positives, strict=True)):
+        where = f"probe problem {index}"
+        if not (np.isfinite(strength) and strength > 0):
+            raise UserError(f"strength C is {strength}", where=where, expected="a positive number")
+        if ones in (0, size):
+            raise UserError(
+                f"all {size} training items have the same label", where=where, expected="both classes",
+                fix="leave the probe out where a label has one class, or train on more items",
+            )  # fmt: skip
 
 
 def standardised(features: np.ndarray, problems: Problems) -> Table:
-    """Standardise over the union of training rows, then find each problem's own mean and deviation on top of it."""
+    """Centre on the union of training rows, then find each problem's own mean and deviation; folds share the matrix."""
     used = np.flatnonzero(problems.rows.any(0))
-    raw = features[used]
-    mean = raw.mean(0, dtype=np.float64)
-    shared = raw - mean.astype(np.float32)
-    largest = np.abs(raw).max(0)
-    scale = np.sqrt(np.square(shared).mean(0, dtype=np.float64))
-    scale[scale <= ROUNDING * largest] = 1.0
-    shared /= scale.astype(np.float32)
-    folds, which = np.unique(problems.rows[:, used], axis=0, return_inverse=True)
-    shift, factor = np.empty((2, len(folds), len(mean)))
-    for index, fold in enumerate(folds):
-        part = shared[fold]
-        shift[index] = part.mean(0, dtype=np.float64)
-        deviation = np.sqrt(np.maximum(np.square(part).mean(0, dtype=np.float64) - shift[index] ** 2, 0))
-        for column in np.flatnonzero(deviation < 0.1):
-            deviation[column] = part[:, column].std(dtype=np.float64)
-        constant = deviation * scale <= ROUNDING * largest
-        factor[index] = np.where(constant, 0, 1 / np.where(constant, 1, deviation))
-    which = which.reshape(-1)
-    return Table(
-        torch.from_numpy(shared), used, mean.astype(np.float32).astype(np.float64), scale,
-        torch.from_numpy(shift[which]).float(), torch.from_numpy(factor[which]).float(),
-    )  # fmt: skip
+    raw = torch.from_numpy(features if len(used) == len(features) else features[used])
+    mean = torch.full((1, len(raw)), 1 / len(raw)) @ raw
+    shared = raw - mean
+    folds, which = distinct(problems.rows[:, used])
+    weights = torch.from_numpy((folds / folds.sum(1, keepdims=True)).astype(np.float32))
+    shift, square = weights @ shared, torch.zeros(len(folds), shared.shape[1])
+    for part, share in zip(shared.split(256), weights.split(256, 1), strict=True):
+        square.addmm_(share, part.square())
+    variance = (square - shift.square()).clamp(min=0)
+    for fold, column in (variance < 1e-2 * square).nonzero().tolist():  # cancelled: once more, in float64
+        part = shared[torch.from_numpy(folds[fold]), column].double()
+        variance[fold, column] = part.var(correction=0).float()
+    deviation = variance.sqrt()
+    constant = deviation <= ROUNDING * (mean + shift).abs()
+    factor = torch.where(constant, 0, 1 / torch.where(constant, 1, deviation))
+    return Table(shared, used, mean[0].double().numpy(), shift[which], factor[which])
 
 
-def solve(table: Table, problems: Problems, tolerance: float, max_steps: int) -> Fits:
-    """Run the solver until every problem's gradient is small."""
-    solver = Solver(table, problems)
-    while len(solver.alive) and solver.step <= max_steps:
-        solver.retire(tolerance)
-        if len(solver.alive):
-            solver.advance()
-    solver.retire(np.inf)
-    return solver.fits(table)
-
-
-class Solver:
-    """State of all problems that have not converged; the vectors are [problem, d + 1], the last entry the intercept."""
-
-    def __init__(self, table: Table, problems: Problems) -> None:
-        self.x = table.shared
-        covariance = self.x.T @ self.x / len(self.x)
-        values, self.basis = torch.linalg.eigh(covariance)
-        self.values = values.clamp(min=0)
-        self.shift, self.factor = table.shift, table.factor
-        rows = torch.from_numpy(problems.rows[:, table.used].astype(np.float32))
-        self.sizes = rows.sum(1, keepdim=True)
-        self.rows = rows / self.sizes
-        self.targets = torch.from_numpy(problems.targets[:, table.used].astype(np.float32))
-        self.penalty = 1 / (torch.from_numpy(np.asarray(problems.strengths, np.float64))[:, None] * self.sizes).float()
-        count, d = len(problems), self.x.shape[1]
-        self.point = torch.zeros(count, d + 1)
-        self.odds = torch.zeros(count, len(self.x))
-        self.residual, self.curvature = self.pull(self.odds)
-        self.slope = self.gradient()
-        self.steps = torch.zeros(MEMORY, count, d + 1)
-        self.turns = torch.zeros(MEMORY, count, d + 1)
-        self.inverse = torch.zeros(MEMORY, count)
-        self.alive, self.step = torch.arange(count), 0
-        self.solution = torch.zeros(count, d + 1)
-        self.taken = torch.zeros(count, dtype=torch.int64)
-        self.reached = torch.full((count,), torch.inf, dtype=torch.float64)
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        """Log-odds [problem, item] of weights and intercepts."""
-        own = vectors[:, :-1] * self.factor
-        return torch.addmm((vectors[:, -1] - (own * self.shift).sum(1))[:, None], own, self.x.T)
-
-    def pull(self, odds: Tensor) -> tuple[Tensor, Tensor]:
-        """Derivatives of the mean loss by the log-odds, first and second."""
-        p = odds.sigmoid()
-        return (p - self.targets) * self.rows, p * (1 - p) * self.rows
-
-    def gradient(self) -> Tensor:
-        """Gradient of the objective by standardised weights and intercept."""
-        total = self.residual.sum(1, keepdim=True)
-        weights = (self.residual @ self.x - self.shift * total) * self.factor + self.penalty * self.point[:, :-1]
-        return torch.cat([weights, total], 1)
-
-    def metric(self, vectors: Tensor) -> Tensor:
-        """Approximate inverse Hessian times vectors."""
-        h = self.curvature.sum(1, keepdim=True).clamp(min=1e-6)
-        weights = (vectors[:, :-1] @ self.basis) / (h * self.values + self.penalty) @ self.basis.T
-        return torch.cat([weights * (self.factor > 0), vectors[:, -1:] / h], 1)
-
-    def direction(self) -> Tensor:
-        """L-BFGS's two loops, newest pair first and then back."""
-        q, kept = -self.slope, []
-        recent = [(self.step - 1 - i) % MEMORY for i in range(min(self.step, MEMORY))]
-        for i in recent:
-            a = (self.inverse[i] * (self.steps[i] * q).sum(1))[:, None]
-            q = q - a * self.turns[i]
-            kept.append(a)
-        q = self.metric(q)
-        for i, a in zip(reversed(recent), reversed(kept), strict=True):
-            b = (self.inverse[i] * (self.turns[i] * q).sum(1))[:, None]
-            q = q + self.steps[i] * (a - b)
-        return q
-
-    def advance(self) -> None:
-        """One step of every problem that is left."""
-        way = self.direction()
-        start = (way * self.slope).sum(1)
-        uphill = start >= 0
-        if uphill.any():
-            self.inverse[:, uphill] = 0
-            way[uphill] = self.metric(-self.slope)[uphill]
-            start = (way * self.slope).sum(1)
-        along = self.forward(way)
-        length = self.search(way, along, start)[:, None]
-        slope = self.slope
-        self.point = self.point + length * way
-        self.odds = self.odds + length * along
-        self.residual, self.curvature = self.pull(self.odds)
-        self.slope = self.gradient()
-        at = self.step % MEMORY
-        self.steps[at], self.turns[at] = length * way, self.slope - slope
-        product = (self.steps[at] * self.turns[at]).sum(1)
-        floor = 1e-10 * self.steps[at].norm(dim=1) * self.turns[at].norm(dim=1)
-        self.inverse[at] = torch.where(product > floor, 1 / product, 0)
-        self.step += 1
-
-    def search(self, way: Tensor, along: Tensor, start: Tensor) -> Tensor:
-        """Length at which the derivative along the way has fallen to a tenth, by safeguarded Newton (it is convex)."""
-        linear = self.penalty[:, 0] * (way[:, :-1] * self.point[:, :-1]).sum(1)
-        square = self.penalty[:, 0] * way[:, :-1].square().sum(1)
-        length = torch.ones_like(start)
-        low, high = torch.zeros_like(start), torch.full_like(start, torch.inf)
-        for _ in range(SEARCH):
-            first, second = self.pull(self.odds + length[:, None] * along)
-            rise = (first * along).sum(1) + linear + length * square
-            done = rise.abs() <= 0.2 * start.abs()
-            if done.all():
-                break
-            low, high = torch.where(rise < 0, length, low), torch.where(rise > 0, length, high)
-            bend = (second * along.square()).sum(1) + square
-            newton = length - rise / bend.clamp(min=1e-30)
-            middle = torch.where(high.isinf(), 2 * length, (low + high) / 2)
-            inside = (newton > low) & (newton < high) & (newton < 10 * length)
-            length = torch.where(done, length, torch.where(inside, newton, middle))
-        return length
-
-    def retire(self, tolerance: float) -> None:
-        """Keep the solutions that are good enough, and go on with the others alone."""
-        largest = self.slope.abs().amax(1)
-        done = largest <= tolerance
-        if not done.any():
-            return
-        index = self.alive[done]
-        self.solution[index], self.reached[index] = self.point[done], largest[done].double()
-        self.taken[index] = self.step
-        keep = ~done
-        for name in ("shift", "factor", "rows", "targets", "penalty", "point", "odds", "residual", "curvature",
-                     "slope", "alive"):  # fmt: skip
-            setattr(self, name, getattr(self, name)[keep])
-        self.steps, self.turns, self.inverse = self.steps[:, keep], self.turns[:, keep], self.inverse[:, keep]
-
-    def fits(self, table: Table) -> Fits:
-        """What was found, in each problem's own standardisation of the raw features."""
-        weights, bias = self.solution[:, :-1].numpy().copy(), self.solution[:, -1].numpy().copy()
-        return Fits(weights, bias, *to_raw(table), self.taken.numpy(), self.reached.numpy())
-
-
-def to_raw(table: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations [problem, d] of the raw features over each problem's training rows."""
-    shift, factor = table.shift.double().numpy(), table.factor.double().numpy()
-    scale = np.where(factor > 0, table.scale / np.where(factor > 0, factor, 1), 1.0)
-    return (table.mean + table.scale * shift).astype(np.float32), scale.astype(np.float32)
+def distinct(rows: np.ndarray) -> tuple[np.ndarray, list[int]]:
+    """Rows that differ, and which of them each row is (np.unique sorts: as long as a small cell's probe takes)."""
+    known: dict[bytes, int] = {}
+    which = [known.setdefault(row.tobytes(), len(known)) for row in rows]
+    return rows[[which.index(fold) for fold in range(len(known))]], which

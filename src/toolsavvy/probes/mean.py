@@ -7,10 +7,13 @@ training rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from toolsavvy.hidden.cells import Cells
-from toolsavvy.probes.logistic import check, each_cell, standardised, to_raw
+from toolsavvy.probes.lbfgs import Table, to_raw
+from toolsavvy.probes.logistic import check_problems, checked, standardised
 from toolsavvy.probes.problems import Fits, Problems
 
 
@@ -24,9 +27,17 @@ def mean_difference(features: np.ndarray, problems: Problems) -> Fits:
     Raises:
         UserError: as `logistic.fit` does.
     """
-    features = np.asarray(features, dtype=np.float32)
-    check(features, problems)
-    table = standardised(features, problems)
+    return mean_difference_cells([features], problems)[0]
+
+
+def mean_difference_cells(features: np.ndarray | Cells | Sequence[np.ndarray], problems: Problems) -> list[Fits]:
+    """Directions on every cell: float32 [cell, item, d], or what is read cell by cell."""
+    check_problems(problems)
+    return [_difference(standardised(cell, problems), problems) for cell in checked(features, problems)]
+
+
+def _difference(table: Table, problems: Problems) -> Fits:
+    """One cell's directions."""
     targets, rows = problems.targets[:, table.used], problems.rows[:, table.used]
     shared, shift, factor = (part.numpy() for part in (table.shared, table.shift, table.factor))
     upper, lower = (((which / which.sum(1, keepdims=True)).astype(np.float32) @ shared - shift) * factor
@@ -35,8 +46,3 @@ def mean_difference(features: np.ndarray, problems: Problems) -> Fits:
     bias = -(weights * (upper + lower)).sum(1) / 2
     mean, scale = to_raw(table)
     return Fits(weights, bias, mean, scale, np.zeros(len(problems), np.int64), np.zeros(len(problems)))
-
-
-def mean_difference_cells(features: np.ndarray | Cells, problems: Problems) -> list[Fits]:
-    """Directions on every cell: float32 [cell, item, d], or what is read cell by cell."""
-    return [mean_difference(cell, problems) for cell in each_cell(features)]

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from toolsavvy.errors import UserError
 from toolsavvy.hidden.cells import Cells
-from toolsavvy.probes.logistic import check, each_cell
+from toolsavvy.probes.logistic import check_problems, checked
 from toolsavvy.probes.problems import Fits, Problems
 
 RATE, DECAY, EPOCHS = 0.01, 0.01, 100
@@ -46,12 +46,12 @@ def published_recipe(
     targets = np.atleast_2d(np.asarray(targets, dtype=bool))
     rows = np.broadcast_to(np.asarray(train_rows, dtype=bool), targets.shape)
     problems = Problems(targets, rows, np.ones(len(targets)))
-    return [_train(np.asarray(cell, dtype=np.float32), problems, pos_weight, seed) for cell in each_cell(features)]
+    check_problems(problems)
+    return [_train(cell, problems, pos_weight, seed) for cell in checked(features, problems)]
 
 
 def _train(features: np.ndarray, problems: Problems, pos_weight: bool, seed: int) -> Fits:
     """One cell: all problems in one batch, whose gradients never meet."""
-    check(features, problems)
     used = np.flatnonzero(problems.rows.any(0))
     x = torch.from_numpy(features[used])
     targets, rows = (torch.from_numpy(part[:, used].astype(np.float32)) for part in (problems.targets, problems.rows))
