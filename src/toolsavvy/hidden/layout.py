@@ -14,6 +14,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ class Layout:
         """[kind, layer, position, row, d]."""
         return len(self.kinds), len(self.layers), self.positions, len(self.order), self.width
 
-    @property
+    @cached_property
     def header(self) -> bytes:
         """Of the `.npy` part."""
         buffer = io.BytesIO()
