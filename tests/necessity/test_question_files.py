@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 from conftest import SHARED
+from toolsavvy import assets
 from toolsavvy.errors import UserError
 from toolsavvy.necessity.question import Question
 from toolsavvy.necessity.questions.labelled import Labelled
@@ -181,6 +182,19 @@ def test_bfcls_schemas_become_json_schema_and_its_files_are_labels(tmp_path: Pat
     }
 
 
+def test_without_a_path_bfcl_is_its_pinned_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_lines(tmp_path / "BFCL_v4_live_relevance.json", bfcl_record())
+    asked: list[tuple[str, str]] = []
+
+    def extract(wheel: assets.Wheel, prefix: str) -> Path:
+        asked.append((wheel.name, prefix))
+        return tmp_path
+
+    monkeypatch.setattr(assets, "extract", extract)
+    assert [q.needs_tool for q in Labelled().load().questions] == [True]
+    assert asked == [("bfcl-eval", "bfcl_eval/data")]
+
+
 def test_bfcls_system_turns_are_kept_and_what_cannot_be_asked_is_counted(tmp_path: Path) -> None:
     turns = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hi"}]
     talk = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]
@@ -274,7 +288,7 @@ def test_wrong_settings_of_labelled_sources_are_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"questions\.source.*'bfc'"):
         Labelled(tmp_path, "bfc").load()
     with pytest.raises(UserError, match=r"questions\.path"):
-        Labelled(None, "bfcl").load()
+        Labelled(None, "when2call").load()
     write_lines(tmp_path / "BFCL_v4_multiple.json", bfcl_record())
     with pytest.raises(UserError, match=r"questions\.path.*with a label"):
         Labelled(tmp_path, "bfcl").load()

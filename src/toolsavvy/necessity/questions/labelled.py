@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from toolsavvy import assets
 from toolsavvy.catalogs.reading import Record, as_list, as_record, existing, files, member, parse, read_json, read_jsonl
 from toolsavvy.catalogs.reading import read_records as read_array
 from toolsavvy.errors import UserError, did_you_mean
@@ -24,6 +25,8 @@ BFCL_FILES: Mapping[str, bool] = {
     "live_simple": True,
 }
 """BFCL's files with a tool to call or not -> whether one should be called."""
+BFCL_DATA = "bfcl_eval/data"
+"""Their folder in the wheel."""
 WHEN2CALL_LABELS: Mapping[str, bool] = {
     "tool_call": True,
     "direct": False,
@@ -65,7 +68,8 @@ class Labelled:
     function's name become "_". Answers are not checked: there is nothing to compare them with.
 
     Args:
-        path: BFCL's folder of `BFCL_v*_<name>.json`, MetaTool's folder, or When2Call's JSONL file.
+        path: BFCL's folder of `BFCL_v*_<name>.json` (null is its pinned wheel), MetaTool's folder, or When2Call's JSONL
+            file.
         source: bfcl | when2call | metatool.
         n: draw so many questions; null is all.
         seed: of that draw, and of the tools of MetaTool's negatives.
@@ -88,7 +92,10 @@ class Labelled:
                 fix=did_you_mean(str(self.source), readers),
             )  # fmt: skip
         counts = Counter[str]()
-        path = existing(self.path, f"the files of {self.source}", key="questions.path")
+        if self.path is None and self.source == "bfcl":
+            path = assets.extract(assets.BFCL, BFCL_DATA)
+        else:
+            path = existing(self.path, f"the files of {self.source}", key="questions.path")
         questions = [question for _, question in _unique(readers[self.source](path, self.seed, counts))]
         chosen = subset(questions, self.n, self.seed)
         counts["needs_tool"] = sum(bool(q.needs_tool) for q in chosen)
