@@ -203,3 +203,27 @@ def test_random_directions_have_the_norm_and_are_the_same_for_any_number() -> No
     assert not np.allclose(drawn, random_directions(VECTOR, 5, seed=5))
     with pytest.raises(ValueError, match="norm 0"):
         random_directions(VECTOR * 0, 1)
+
+
+def test_a_sampler_under_steering_writes_what_each_prompt_alone_would() -> None:
+    """What its prompts share is read in a pass of its own, whose last token no push may touch."""
+    from toolsavvy.decoding.samples import Sample
+    from toolsavvy.decoding.sampling import LocalSampler
+    from toolsavvy.models.chat import Message
+    from toolsavvy.models.loading import toy_model
+    from toolsavvy.models.prompts import Prompt, render
+
+    model, tokenizer = toy_model(seed=1)
+    sampler = LocalSampler(model, tokenizer, batch_size=3, suffix="steered")
+    prompts = [Prompt((Message("system", "Same start."), Message("user", f"{word}?"))) for word in ("a", "bcd", "efg")]
+    vector = np.random.default_rng(1).standard_normal(64).astype(np.float32)
+    found: dict[int, Sample] = {}
+    with steering(model, 1, vector, 0.5):
+        sampler.draw(prompts, [[0]] * 3, temperature=0, max_tokens=6, heard=lambda i, s: bool(found.update({i: s})))
+    alone: dict[int, str] = {}
+    for i, prompt in enumerate(prompts):
+        ids = render(tokenizer, sampler.text, prompt).ids
+        heard = lambda w, i=i: alone.update({i: tokenizer.decode(w.tokens)})  # noqa: E731
+        answers(model, [ids], [Push("x", vector, 0.5)], 1, max_tokens=6, ends=sampler.stops.tolist(), heard=heard)
+    assert {i: s.text for i, s in found.items()} == alone
+    assert len(set(alone.values())) > 1 or len(alone[0]) > 1

@@ -6,6 +6,7 @@ import copy
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -166,6 +167,14 @@ def prefilled(model: Any, prompts: Sequence[Sequence[int]], batch_size: int) -> 
         yield rows, Decoder(model, [prompts[i] for i in rows], start)
 
 
+_READING_START: ContextVar[bool] = ContextVar("reading_start", default=False)
+
+
+def is_reading_start() -> bool:
+    """Whether the pass under way reads what prompts share, so that its last token is no prompt's last: for hooks."""
+    return _READING_START.get()
+
+
 def common_start(model: Any, prompts: Sequence[Sequence[int]]) -> CommonStart | None:
     """The longest start that leaves every prompt a token of its own; None when short, or the cache is no plain one.
 
@@ -179,7 +188,11 @@ def common_start(model: Any, prompts: Sequence[Sequence[int]]) -> CommonStart | 
     length = next((i for i in range(limit) if first[i] != last[i]), limit)
     if length < SHORTEST_START:
         return None
-    cache = Decoder(model, [first[:length]]).cache
+    reading = _READING_START.set(True)
+    try:
+        cache = Decoder(model, [first[:length]]).cache
+    finally:
+        _READING_START.reset(reading)
     return CommonStart(length, cache) if _is_plain(cache) else None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from toolsavvy.decoding.prefill import Decoder, inference, length_batches, prefilled
+from toolsavvy.decoding.prefill import Decoder, inference, is_reading_start, length_batches, prefilled
 from toolsavvy.hidden.blocks import blocks, text_config
 
 Where = Literal["answer", "all"]
@@ -73,6 +73,8 @@ class Steering:
         Raises:
             ValueError: the batch has other rows than there are shifts.
         """
+        if self.where == "answer" and is_reading_start():
+            return hidden
         if len(self.shift) not in (1, len(hidden)):
             raise ValueError(f"{len(self.shift)} shifts for a batch of {len(hidden)} rows")
         wide = torch.promote_types(hidden.dtype, torch.float32)
@@ -88,8 +90,8 @@ def steering(model: Any, layer: int, vector: Any, alpha: Any = 1.0, *, where: Wh
     """Add alpha * vector to the output of a block in every forward pass of the block below; hooks always go.
 
     `answer` steers the last column of each pass: right for generation with prompts padded on the left, whose first
-    pass ends in the prompt's last token and whose others hold one token each. Where what prompts share is read in a
-    pass of its own (`decoding.prefill.common_start`), enter this after it; `answers` does.
+    pass ends in the prompt's last token and whose others hold one token each. A pass that reads what prompts share
+    (`decoding.prefill.common_start`) holds no prompt's last token and is left alone.
 
     Args:
         model: a causal language model, or a PEFT wrapper of one.
@@ -231,7 +233,7 @@ def answers(
                 vectors, alphas = np.stack([part[j].vector for _, j in lines]), [part[j].alpha for _, j in lines]
                 with steering(model, layer, vectors, alphas, where=where) as added:
                     begun = _begin(model, prompts, len(part), own, decoder)
-                    texts = _greedy(*begun, added, max_tokens, frozenset(ends))
+                    texts = _greedy(begun, added, max_tokens, frozenset(ends))
                 for (i, j), (tokens, finished) in zip(lines, texts, strict=True):
                     heard(Written(i, first + j, tuple(tokens), finished))
 
@@ -243,14 +245,14 @@ def _unread(prompts: Sequence[Sequence[int]], size: int) -> Iterator[tuple[list[
 
 def _begin(
     model: Any, prompts: Sequence[Sequence[int]], k: int, own: Sequence[int], decoder: Decoder | None
-) -> tuple[Decoder, Tensor]:
-    """The decoder of a batch, each prompt k times, and the logits of the answers' first tokens [row, vocab]."""
+) -> Decoder:
+    """The decoder of a batch, each prompt k times, with the logits of the answers' first tokens."""
     if decoder is None:
-        decoder = Decoder(model, [prompts[i] for i in own for _ in range(k)])
-        return decoder, decoder.logits
+        return Decoder(model, [prompts[i] for i in own for _ in range(k)])
     decoder.repeat(k)
     last = torch.tensor([prompts[i][-1] for i in own for _ in range(k)], device=decoder.device)
-    return decoder, _feed(decoder, last)
+    decoder.logits = _feed(decoder, last)
+    return decoder
 
 
 def _feed(decoder: Decoder, tokens: Tensor) -> Tensor:
@@ -258,14 +260,12 @@ def _feed(decoder: Decoder, tokens: Tensor) -> Tensor:
     return decoder.advance(tokens[:, None], torch.zeros_like(tokens)[:, None])
 
 
-def _greedy(
-    decoder: Decoder, logits: Tensor, added: Steering, max_tokens: int, ends: frozenset[int]
-) -> list[tuple[list[int], bool]]:
+def _greedy(decoder: Decoder, added: Steering, max_tokens: int, ends: frozenset[int]) -> list[tuple[list[int], bool]]:
     """The likeliest token of every row until it ends: ids and whether it ended, row by row."""
-    texts: list[tuple[list[int], bool]] = [([], False) for _ in range(len(logits))]
-    alive = list(range(len(logits)))
+    texts: list[tuple[list[int], bool]] = [([], False) for _ in range(len(decoder.logits))]
+    alive = list(range(len(texts)))
     for step in range(max_tokens):
-        tokens = logits.argmax(1)
+        tokens = decoder.logits.argmax(1)
         going = [row for row, token in enumerate(tokens.tolist()) if token not in ends]
         for row in going:
             texts[alive[row]][0].append(int(tokens[row]))
@@ -274,15 +274,9 @@ def _greedy(
         if not going or step + 1 == max_tokens:
             break
         if len(going) < len(alive):
-            alive, tokens = [alive[row] for row in going], _drop(decoder, added, going, tokens)
-        logits = _feed(decoder, tokens)
+            kept = torch.tensor(going, device=decoder.device)
+            decoder.keep(kept)
+            added.keep(kept)
+            alive, tokens = [alive[row] for row in going], tokens[kept]
+        decoder.logits = _feed(decoder, tokens)
     return texts
-
-
-def _drop(decoder: Decoder, added: Steering, rows: list[int], tokens: Tensor) -> Tensor:
-    """Go on with some rows of a batch alone; their tokens."""
-    kept = torch.tensor(rows, device=decoder.device)
-    decoder.cache.batch_select_indices(kept)
-    decoder.mask, decoder.positions = decoder.mask[kept], decoder.positions[kept]
-    added.keep(kept)
-    return tokens[kept]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,11 @@ class DeployedProbe:
         from toolsavvy.classification import sigmoid
         from toolsavvy.hidden.blocks import blocks, text_config
         from toolsavvy.hidden.states import state_of
-        from toolsavvy.models.text import TextEncoder
 
         width, depth = text_config(model).hidden_size, len(blocks(model))
         if width != len(self.weights) or depth < self.card.cell.layer:
             raise self._other(f"the model has width {width} and {depth} layers")
-        prompt = render(tokenizer, TextEncoder(tokenizer), self.prompt(question), thinking=self.card.thinking)
+        prompt = render(tokenizer, _encoder(tokenizer), self.prompt(question), thinking=self.card.thinking)
         return float(sigmoid(self.log_odds(state_of(model, prompt, self.card.cell)[None]))[0])
 
     def prefill(self, score: float) -> str:
@@ -121,6 +121,14 @@ class DeployedProbe:
             expected=f"{self.card.model_name}, layer {self.card.cell.layer}, width {len(self.weights)}",
             fix="load the model, revision and chat template that probe.json names, or train a probe for this one",
         )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _encoder(tokenizer: Any) -> Any:
+    """The encoder of plain text, made once for a tokenizer."""
+    from toolsavvy.models.text import TextEncoder
+
+    return TextEncoder(tokenizer)
 
 
 def save_probe(folder: Path | str, probe: DeployedProbe, model: Any, tokenizer: Any, known_question: str) -> None:
