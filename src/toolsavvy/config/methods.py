@@ -135,7 +135,7 @@ class ReportConfig(MethodConfig):
     """Pools finished runs over their seeds; reads the folders that `runs` names, and no group."""
 
     kind: str = "seeds"
-    """seeds (pooled, compared) | dissociation (what models know of tools beside what they retrieve)."""
+    """seeds (pooled, compared) | dissociation (what models know beside what they retrieve) | necessity (runs of it)."""
     metrics: list[str] = field(default_factory=list)
     """`name@k` each, in the order of the columns."""
     slices: list[str] = field(default_factory=list)

@@ -80,7 +80,7 @@ class SteeringConfig:
     """Directions added while the model acts."""
 
     alphas: list[float] = field(default_factory=list)
-    """Strengths of both signs, in units of the layer's mean residual norm; [] steers nothing."""
+    """Factors above 0, both signs of each are run; 1 is the median norm of the layer; [] steers nothing."""
     directions: list[str] = field(default_factory=lambda: ["action", "necessity"])
     """Which probes' directions."""
     random: int = 3
@@ -95,6 +95,8 @@ class SteeringConfig:
         for name in self.directions:
             one_of(name, ("action", "necessity"), "method.steering.directions")
         at_least(self.random, 0, "method.steering.random")
+        for alpha in self.alphas:
+            at_least(alpha, 0, "method.steering.alphas", strict=True)
         at_least(self.questions, 1, "method.steering.questions")
 
 
@@ -108,10 +110,10 @@ class TeachConfig:
     """Passes over them."""
     learning_rate: float = 1e-3
     """Peak; decays linearly to 0."""
-    batch_size: int = 4
-    """Rows of several turns per optimizer step."""
-    turns: int = 12
-    """Questions a row: they share the system prompt."""
+    batch_size: int = 8
+    """Rows of several questions per optimizer step."""
+    row_tokens: int = 256
+    """Tokens of a row: questions that fit share its system prompt."""
     easy: list[str] = field(default_factory=list)
     """Families that are taught to be answered; the others stay as they are."""
     long: int = 10
@@ -126,7 +128,7 @@ class TeachConfig:
         at_least(self.questions, 0, "method.teach.questions")
         at_least(self.epochs, 1, "method.teach.epochs")
         at_least(self.learning_rate, 0, "method.teach.learning_rate", strict=True)
-        for key in ("batch_size", "turns", "long"):
+        for key in ("batch_size", "row_tokens", "long"):
             at_least(getattr(self, key), 1, f"method.teach.{key}")
         between(self.noise, 0, 0.5, "method.teach.noise")
         between(self.calling, 0, 1, "method.teach.calling")
@@ -148,8 +150,8 @@ class NecessityConfig(MethodConfig):
     """Before everything else."""
     steering: SteeringConfig = field(default_factory=SteeringConfig)
     """After the probes."""
-    prefill: bool = False
-    """Probe&Prefill: the necessity probe decides, one prefilled sentence steers; a curve over its threshold."""
+    prefill: int = 0
+    """Probe&Prefill on so many test questions: the probe decides, one prefilled sentence steers; 0 leaves it out."""
     costs: list[float] = field(default_factory=lambda: [0.05, 0.1, 0.2, 0.5])
     """Costs of a call, as a share of a wrong answer's loss, for the cost-aware rule."""
     resamples: int = 2000
@@ -158,6 +160,7 @@ class NecessityConfig(MethodConfig):
     def __post_init__(self) -> None:
         """Check ranges."""
         at_least(self.resamples, 1, "method.resamples")
+        at_least(self.prefill, 0, "method.prefill")
         for cost in self.costs:
             at_least(cost, 0, "method.costs")
 

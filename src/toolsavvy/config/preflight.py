@@ -18,10 +18,12 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from toolsavvy.config import schema
+from toolsavvy.config.asked import groups_asked
 from toolsavvy.config.compose import Job, build, typed
 from toolsavvy.config.explain import unknown_key
 from toolsavvy.config.generation import check_generator
 from toolsavvy.config.methods import ContrastiveConfig, EvaluateConfig, MethodConfig, ReportConfig
+from toolsavvy.config.necessity import NecessityConfig
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.config.ranges import LARGEST_SEED, between
@@ -57,6 +59,8 @@ def preflight(job: Job) -> schema.Config:
     """
     config = check_config(job)
     used = config.method.uses
+    if isinstance(config.method, NecessityConfig):
+        used = groups_asked(config.questions, config.method)
     if "catalog" in used:
         used |= _writers(config)
         check_source(config.catalog)
@@ -353,7 +357,7 @@ def _check_outputs(config: schema.Config, job: Job) -> None:
     _check_folder(Path(config.paths.outputs), "paths.outputs", MINIMUM_DISK)
     if not job.folder.is_relative_to(Path(config.paths.outputs).resolve()):
         _check_folder(job.folder, "hydra.run.dir", MINIMUM_DISK)
-    if config.paths.cache and {"model", "encoder", "catalog", "generator"} & config.method.uses:
+    if config.paths.cache and {"model", "encoder", "catalog", "generator", "questions"} & config.method.uses:
         _check_folder(Path(config.paths.cache).expanduser(), "paths.cache", 0)
 
 

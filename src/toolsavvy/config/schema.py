@@ -20,7 +20,7 @@ FORMATS = (
     *("need", "together", "facts", "inputs", "results", "quiz", "verdict"),
 )
 """Formats of stage-1 rows, as `training.formats` makes them."""
-REPORTS = ("seeds", "dissociation")
+REPORTS = ("seeds", "dissociation", "necessity")
 """What method=report can make of finished runs, and a sweep of its jobs."""
 EXPANSIONS = ("template", "llm")
 """Ways to write the profile that a tool's document is extended by."""
@@ -297,7 +297,7 @@ class Config:
     on_error: str = "continue"
     """continue | stop."""
     after_sweep: str | None = None
-    """seeds | dissociation: a report over all jobs of a sweep, at its end."""
+    """seeds | dissociation | necessity: a report over all jobs of a sweep, at its end."""
     show: int = 0
     """Test queries to print with every system's answers."""
 

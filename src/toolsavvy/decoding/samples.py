@@ -33,10 +33,15 @@ Heard = Callable[[int, Sample], bool]
 class Sampler(Protocol):
     """Anything that draws answers."""
 
-    name: str
-    """What tables call the model."""
-    key: str
-    """Digest of weights, precision and how prompts are made: samples of equal keys may be shared."""
+    @property
+    def name(self) -> str:
+        """What tables call the model."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """Digest of weights, precision and how prompts are made: samples of equal keys may be shared."""
+        ...
 
     def draw(
         self,

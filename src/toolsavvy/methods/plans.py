@@ -126,6 +126,23 @@ def generate(cfg: Config) -> Plan:
     return Plan(stages=tuple(stages), systems=("none",), suites=("none",), training_tokens=0, notes=tuple(notes))
 
 
+def necessity(cfg: Config) -> Plan:
+    """What is asked of the model, and how often; nothing is loaded for it."""
+    s, teach = cfg.method.sampling, cfg.method.teach
+    if str(cfg.questions["_target_"]).endswith(".Recorded"):
+        return Plan(("labels as recorded",), (str(cfg.method.label or cfg.questions["model"]),), ("necessity",), 0)
+    stages = [f"teach: {teach.questions} questions x {teach.epochs} epochs"] if teach.questions else []
+    stages += [f"sample: {s.n} answers a question at T={s.temperature:g}, {s.backend}"]
+    stages += [f"act: greedy, {cfg.method.action.wording} wording"]
+    if cfg.probe.recipe != "none" and s.backend == "local":
+        stages += ["hidden states", f"probe ({cfg.probe.recipe}): splits {', '.join(cfg.probe.splits)}", "attribution"]
+        stages += ["steer"] if cfg.method.steering.alphas else []
+        stages += ["prefill"] if cfg.method.prefill else []
+    count = cfg.questions.get("n")
+    notes = () if count is None else (f"questions: {count}",)
+    return Plan(tuple(stages), ("the model",), ("necessity",), None if teach.questions else 0, notes)
+
+
 def report(cfg: Config) -> Plan:
     """The runs that would be read."""
     done = finished_runs(cfg.runs)[0] if cfg.runs else []

@@ -1,6 +1,7 @@
 """Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out.
 
-`method.kind=dissociation` puts what models know beside what they find; with a suite over other suites' numbers
+`method.kind=dissociation` puts what models know beside what they find, `necessity` sets runs of method=necessity beside
+one another; with a suite over other suites' numbers
 (`suite=downstream`) it runs that instead. The same reports stand at the end of a sweep that names one.
 """
 
@@ -18,13 +19,14 @@ from toolsavvy.config.schema import Config
 from toolsavvy.methods.after import run_after
 from toolsavvy.methods.dissociation import gather
 from toolsavvy.methods.dissociation_report import show as show_dissociation
+from toolsavvy.methods.knowing.compared import show_compared
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
 from toolsavvy.report import comparison_table, console, markdown, result_table
 from toolsavvy.suites.table import write_jsonl
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import finished_runs, read_record
 
-DISSOCIATION = "dissociation"
+DISSOCIATION, NECESSITY = "dissociation", "necessity"
 COLUMNS = tuple(f.name for f in fields(Pooled))
 
 
@@ -41,6 +43,11 @@ def run(cfg: Config, run: Run) -> None:
             found = gather(folders, [f"{f.name}: not done" for f in unfinished], cfg.method.resamples)
         if run.is_writer:
             show_dissociation(found, run.dir, _place(folders))
+        return
+    if cfg.method.kind == NECESSITY:
+        with run.stage("compare"):
+            if run.is_writer:
+                show_compared(folders, run.dir, cfg.method.resamples)
         return
     with run.stage("pool"):
         rows = pool(cfg.method, folders)
@@ -62,6 +69,9 @@ def after_sweep(settings: ReportConfig, folders: Sequence[Path], missing: Sequen
     """
     if settings.kind == DISSOCIATION:
         show_dissociation(gather(folders, missing, settings.resamples), folder, _place(folders))
+        return
+    if settings.kind == NECESSITY:
+        show_compared(folders, folder, settings.resamples, missing)
         return
     for sentence in missing:
         console().print(f"[yellow]left out:[/yellow] {escape(sentence)}", soft_wrap=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,23 +47,26 @@ def adapt(tools: ToolModel, tuning: Tuning, seed: int = 0) -> ToolModel:
     With LoRA the new rows of *both* embeddings train beside the adapters: a plain list of token indices would leave
     the output rows of untied models at their start.
     """
+    tools.model = adapted(tools.model, tuning, seed, list(tools.new_ids))
+    return tools
+
+
+def adapted(model: Any, tuning: Tuning, seed: int = 0, new_ids: Sequence[int] = ()) -> Any:
+    """A causal model ready for training: with adapters, and the rows of new tokens beside them, or as a whole."""
     if tuning.kind == "full":
-        tools.model.requires_grad_(True)
-        return tools
+        return model.requires_grad_(True)
     from peft import LoraConfig, get_peft_model
 
     targets = tuning.targets if isinstance(tuning.targets, str) else list(tuning.targets)
     alpha: Any = tuning.alpha  # peft says int and divides it by r
-    new = list(tools.new_ids)
-    rows = dict.fromkeys(_embedding_names(tools.model), new) if new else None
+    rows = {name: list(new_ids) for name in _embedding_names(model)} if new_ids else None
     config = LoraConfig(
         r=tuning.rank, lora_alpha=alpha, lora_dropout=tuning.dropout, target_modules=targets,
         trainable_token_indices=rows, task_type="CAUSAL_LM",
     )  # fmt: skip
     with quiet_transformers(), torch.random.fork_rng():
         torch.manual_seed(seed)
-        tools.model = get_peft_model(tools.model, config)
-    return tools
+        return get_peft_model(model, config)
 
 
 def _embedding_names(model: Any) -> list[str]:

@@ -24,6 +24,9 @@ class Logger(Protocol):
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table."""
 
+    def figure(self, name: str, path: Path) -> None:
+        """A picture."""
+
     def upload(self, folder: Path, kind: str) -> None:
         """Store a folder."""
 
@@ -41,6 +44,9 @@ class NoLogger:
         """Nothing to do."""
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Nothing to do."""
+
+    def figure(self, name: str, path: Path) -> None:
         """Nothing to do."""
 
     def upload(self, folder: Path, kind: str) -> None:
@@ -143,6 +149,10 @@ class WandbLogger:
         """A table, kept in the run folder when offline."""
         data = [list(row) for row in rows]
         self._run.log({name: self._wandb.Table(columns=list(columns), data=data, allow_mixed_types=True)})
+
+    def figure(self, name: str, path: Path) -> None:
+        """A picture, kept in the run folder when offline."""
+        self._run.log({f"figures/{name}": self._wandb.Image(str(path))})
 
     def upload(self, folder: Path, kind: str) -> None:
         """Store a folder as an artifact."""

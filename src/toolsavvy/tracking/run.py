@@ -276,6 +276,11 @@ class Run:
         if self.is_writer:
             self._logger.table(name, columns, mask(rows))
 
+    def figure(self, name: str, path: Path) -> None:
+        """A picture of the run's folder for the logger."""
+        if self.is_writer:
+            self._logger.figure(name, path)
+
     def _make_logger(self) -> Logger:
         """The logger that the config asks for."""
         if self.config.logger.name == "none":

@@ -43,40 +43,42 @@ class Dialogue:
     labels: tuple[tuple[int, int], ...]
 
 
-def dialogues(lessons: Sequence[Lesson], render: Render, encode: Encode, end: int, turns: int) -> list[Dialogue]:
-    """Rows of up to `turns` lessons, which must share system prompt and tools.
+def dialogues(lessons: Sequence[Lesson], render: Render, encode: Encode, end: int, longest: int) -> list[Dialogue]:
+    """Rows of as many lessons as fit; all must share system prompt and tools.
 
     Args:
         lessons: in the order in which they are packed.
         render: prompt -> token ids.
         encode: text of an answer -> ids, none of them special.
         end: id that ends a turn.
-        turns: lessons a row; one each where the template does not simply append (some rewrite earlier turns, so that
-            what was learnt would never be seen again).
+        longest: tokens a row; a lesson that is longer by itself has a row of its own. Where the template does not
+            simply append (some rewrite earlier turns, so that what was learnt would never be seen again), all have.
     """
     rows: list[Dialogue] = []
-    for start in range(0, len(lessons), turns):
-        packed = lessons[start : start + turns]
-        row = _packed(packed, render, encode, end)
-        rows += [row] if row is not None else [_alone(lesson, render, encode, end) for lesson in packed]
+    start = 0
+    while start < len(lessons):
+        row, count = _packed(lessons[start:], render, encode, end, longest)
+        rows.append(row)
+        start += count
     return rows
 
 
-def _packed(lessons: Sequence[Lesson], render: Render, encode: Encode, end: int) -> Dialogue | None:
-    """One row of all lessons; None where the template changes what it has shown before."""
-    messages: list[Message] = []
-    ids: list[int] = []
-    labels: list[tuple[int, int]] = []
-    for lesson in lessons:
-        messages += lesson.prompt.messages if not messages else lesson.prompt.messages[-1:]
+def _packed(lessons: Sequence[Lesson], render: Render, encode: Encode, end: int, longest: int) -> tuple[Dialogue, int]:
+    """One row, and how many lessons are in it."""
+    first = lessons[0]
+    row = _alone(first, render, encode, end)
+    messages = [*first.prompt.messages, Message("assistant", first.answer)]
+    ids, labels, count = [*row.ids, end], list(row.labels), 1
+    for lesson in lessons[1:]:
+        messages.append(lesson.prompt.messages[-1])
         shown = list(render(Prompt(tuple(messages), lesson.prompt.tools)).ids)
-        if shown[: len(ids)] != ids:
-            return None
         answer = [*encode(lesson.answer), end]
+        if shown[: len(ids)] != ids or len(shown) + len(answer) > longest:
+            break
         labels += [(len(shown) - 1 + j, label) for j, label in enumerate(answer)]
-        ids = [*shown, *answer]
+        ids, count = [*shown, *answer], count + 1
         messages.append(Message("assistant", lesson.answer))
-    return Dialogue(tuple(ids[:-1]), tuple(labels))
+    return Dialogue(tuple(ids[:-1]), tuple(labels)), count
 
 
 def _alone(lesson: Lesson, render: Render, encode: Encode, end: int) -> Dialogue:

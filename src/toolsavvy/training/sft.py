@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 import pytorch_lightning as pl
 import torch
@@ -16,7 +16,6 @@ from torch.utils.data import DataLoader, Sampler
 
 from toolsavvy.models import forward
 from toolsavvy.models.tuning import snapshot
-from toolsavvy.models.virtual import ToolModel
 from toolsavvy.training.formats import Row
 from toolsavvy.training.schedule import linear
 
@@ -152,11 +151,17 @@ class Regularization:
     weight: float = 0.0
 
 
+class HasModel(Protocol):
+    """A tool model, or whatever else holds a causal model."""
+
+    model: Any
+
+
 class CausalSFT(pl.LightningModule):
     """Next-token training of a tool model on the answer's tokens alone (ToolGen sections 3.2, 3.3).
 
     Args:
-        tools: the model with its codes.
+        tools: what holds the causal model as `model`.
         learning_rate: peak of a linear schedule.
         steps: optimizer steps of the whole stage.
         warmup: share of `steps` for warming up.
@@ -172,7 +177,7 @@ class CausalSFT(pl.LightningModule):
 
     def __init__(
         self,
-        tools: ToolModel,
+        tools: HasModel,
         *,
         learning_rate: float,
         steps: int,

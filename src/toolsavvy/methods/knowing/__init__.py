@@ -1,0 +1,1 @@
+"""Parts of method=necessity: what the model does, numbers, tables and pages."""
