@@ -116,10 +116,10 @@ def test_random_expressions_equal_exact_fractions() -> None:
     ],
 )
 def test_what_is_out_of_bounds_is_refused_at_once_with_the_reason(expression: str, why: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     with pytest.raises(ExpressionError, match=why):
         evaluate(expression)
-    assert time.monotonic() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 def test_a_call_agrees_with_the_gold_or_not() -> None:

@@ -163,6 +163,14 @@ def test_prompts_are_the_same_tomorrow() -> None:
     assert tokenizer.decode(rendered(tokenizer, asked("a")).ids).startswith("<|im_start|>Today: 26 Jul 202426 Jul 2024")
 
 
+def test_templates_by_name_are_chosen_by_what_is_asked() -> None:
+    tokenizer = tokenizer_of(None)
+    tokenizer.chat_template = {"default": TURNS + GENERATION, "tool_use": HERMES}
+    offered = tokenizer.decode(rendered(tokenizer, asked("a", tools=(CALCULATOR,))).ids)
+    assert offered.startswith("<|im_start|>tools")
+    assert "tools" not in tokenizer.decode(rendered(tokenizer, asked("a")).ids)
+
+
 def test_bad_prompts() -> None:
     tokenizer = tokenizer_of("{{ 'nothing' }}")
     with pytest.raises(UserError, match="does not show the turns user"):

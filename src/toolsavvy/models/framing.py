@@ -154,8 +154,8 @@ def _rendered(tokenizer: Any, turns: Sequence[Turn], tools: list[Any], *, thinki
     if not tokenizer.chat_template:
         return "".join(f"{t.role}: {t.content}\n" for t in turns) + "assistant:"
     offered = tools or None
-    template = tokenizer.get_chat_template(None, offered)
     try:
+        template = tokenizer.get_chat_template(None, offered)
         return str(
             tokenizer.apply_chat_template(
                 [{"role": t.role, "content": t.content} for t in turns],
@@ -168,7 +168,7 @@ def _rendered(tokenizer: Any, turns: Sequence[Turn], tools: list[Any], *, thinki
                 date_string=_DATE,
             )
         )
-    except (TemplateError, TypeError):
+    except (TemplateError, TypeError, ValueError):
         return None
 
 
