@@ -40,6 +40,8 @@ class Reply:
         prompt_tokens: of the conversation; 0 where nobody counted them.
         completion_tokens: of the answer.
         is_cached: it was given before, so that these tokens cost nothing now.
+        finish_reason: why it ends there, in the server's word (stop, length, tool_calls); "" where nobody said.
+        refusal: what a server says that it does not answer.
     """
 
     text: str | None
@@ -47,6 +49,8 @@ class Reply:
     prompt_tokens: int = field(default=0, compare=False)
     completion_tokens: int = field(default=0, compare=False)
     is_cached: bool = field(default=False, compare=False)
+    finish_reason: str = field(default="", compare=False)
+    refusal: str = field(default="", compare=False)
 
 
 Heard = Callable[[int, Reply], None]

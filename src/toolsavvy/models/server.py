@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,23 @@ from toolsavvy.models.connection import Connection, worth_retrying
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
 
 log = logging.getLogger("toolsavvy")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request of its own.
+
+    Args:
+        messages: the turns; a last one of the assistant is what its answer begins with.
+        max_tokens: longest answer.
+        temperature: 0 is greedy.
+        fields: further fields of the request: tools, seed.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    temperature: float
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 class ServerChat:
@@ -61,7 +79,8 @@ class ServerChat:
         for key, value, least in (("timeout", timeout, 1e-3), ("retries", retries, 0), ("concurrency", concurrency, 1)):
             if not value >= least:
                 raise UserError(f"{value} is out of range", where=f"llm.{key}", expected=f">= {least}")
-        self.name, self.retries, self.concurrency, self.cache = model, retries, concurrency, cache
+        self.name, self.base_url = model, base_url
+        self.retries, self.concurrency, self.cache = retries, concurrency, cache
         self.parameters, self.token_parameter = dict(parameters or {}), token_parameter
         self.usage = Usage()
         self._lock = threading.Lock()
@@ -110,6 +129,23 @@ class ServerChat:
             )
         return [replies[key] for key in keys]
 
+    def ask(self, asks: Sequence[Ask], *, heard: Heard) -> None:
+        """Send requests that each have fields of their own; answers are told, and kept by nobody here.
+
+        Calls that the server has taken out of an answer (`tool_calls`) are written back into its text.
+
+        Args:
+            asks: what to send; none is left out, however alike they are.
+            heard: told of each reply as soon as it is there, also of those without text.
+
+        Raises:
+            UserError: the server can't be used at all.
+        """
+        bodies = [{**self._request(a.messages, a.max_tokens, a.temperature), **a.fields} for a in asks]
+        requests = {str(i): body for i, body in enumerate(bodies)}
+        replies = self._ask_all(requests, lambda key, reply: heard(int(key), reply), keep=False)
+        self._count(failed=sum(reply.text is None and not reply.finish_reason for reply in replies.values()))
+
     def _request(self, conversation: Sequence[Message], max_tokens: int, temperature: float) -> dict[str, Any]:
         """Body of a request."""
         body: dict[str, Any] = {"model": self.name, "messages": [asdict(m) for m in conversation]}
@@ -117,7 +153,7 @@ class ServerChat:
         return {name: value for name, value in body.items() if value is not None}
 
     def _ask_all(
-        self, requests: Mapping[str, Mapping[str, Any]], tell: Callable[[str, Reply], None]
+        self, requests: Mapping[str, Mapping[str, Any]], tell: Callable[[str, Reply], None], *, keep: bool = True
     ) -> dict[str, Reply]:
         """Ask for what is missing, several at once; the first fault that holds for all of them ends it."""
         if not requests:
@@ -125,7 +161,9 @@ class ServerChat:
         stop = threading.Event()
         pool = ThreadPoolExecutor(min(self.concurrency, len(requests)), thread_name_prefix="chat")
         try:
-            futures = {pool.submit(self._ask, key, request, stop): key for key, request in requests.items()}
+            futures = {
+                pool.submit(self._ask, key if keep else None, request, stop): key for key, request in requests.items()
+            }
             replies = {}
             for future in as_completed(futures):
                 key = futures[future]
@@ -136,8 +174,8 @@ class ServerChat:
             stop.set()  # nobody waits for an answer that is no longer wanted
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _ask(self, key: str, request: Mapping[str, Any], stop: threading.Event) -> Reply:
-        """One conversation, with retries.
+    def _ask(self, key: str | None, request: Mapping[str, Any], stop: threading.Event) -> Reply:
+        """One conversation, with retries; its answer is kept where it has a key.
 
         Raises:
             UserError: the server is down, or refuses the key or the model.
@@ -163,8 +201,8 @@ class ServerChat:
             raise general from error
         return Reply(None, self._connection.told(error))
 
-    def _keep(self, key: str, body: Any) -> Reply:
-        """Read an answer and store it.
+    def _keep(self, key: str | None, body: Any) -> Reply:
+        """Read an answer and store it, where it has a key.
 
         Raises:
             ValueError: it is not what the API promises.
@@ -172,17 +210,21 @@ class ServerChat:
         try:
             message = body["choices"][0]["message"]
             text, refusal = message.get("content"), message.get("refusal")
+            ending = str(body["choices"][0].get("finish_reason") or "stop"), str(refusal or "")
+            calls = [_written(call) for call in message.get("tool_calls") or ()]
             usage = body.get("usage") or {}
             counts = int(usage.get("prompt_tokens") or 0), int(usage.get("completion_tokens") or 0)
         except (TypeError, KeyError, IndexError, AttributeError, ValueError) as fault:
             raise ValueError(f"the server's answer has no choices[0].message: {str(body)[:80]!r}") from fault
         self._count(calls=1, prompt_tokens=counts[0], completion_tokens=counts[1])
+        if calls:
+            text = "\n".join([text, *calls] if isinstance(text, str) and text.strip() else calls)
         if not isinstance(text, str):
             why = f"refused: {str(refusal or body['choices'][0].get('finish_reason'))[:200]}"
-            return Reply(None, why, *counts)
-        if self._store:
+            return Reply(None, why, *counts, False, *ending)
+        if self._store and key is not None:
             self._store.put(key, Stored(text, *counts))
-        return Reply(text, "", *counts)
+        return Reply(text, "", *counts, False, *ending)
 
     def _for_all(self, error: Exception) -> UserError | None:
         """The message where every other request would fail the same way, else None."""
@@ -215,6 +257,19 @@ def _keys(requests: Sequence[Mapping[str, Any]], *, apart: bool) -> list[str]:
         seen[key] = repeat + 1
         keys.append(request_key(request, repeat) if apart else key)
     return keys
+
+
+def _written(call: Any) -> str:
+    """A call that the server has parsed, as models write it; arguments that are no JSON stay the text that they are."""
+    function = call["function"]
+    arguments = function.get("arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments or "{}")
+        except ValueError:
+            log.debug("a call's arguments are no JSON: %.80r", arguments)
+    written = json.dumps({"name": function.get("name"), "arguments": arguments}, ensure_ascii=False)
+    return f"<tool_call>\n{written}\n</tool_call>"
 
 
 def _unreachable(error: Exception) -> bool:
