@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tiny_models import random_prompts, tiny
+from toolsavvy.decoding.prefill import Decoder, common_start
 from toolsavvy.decoding.steering import Push, Written, answers, random_directions, scale_of, steering
 
 IDS = torch.tensor([[5, 9, 11, 4], [7, 3, 8, 6]])
@@ -205,25 +206,13 @@ def test_random_directions_have_the_norm_and_are_the_same_for_any_number() -> No
         random_directions(VECTOR * 0, 1)
 
 
-def test_a_sampler_under_steering_writes_what_each_prompt_alone_would() -> None:
-    """What its prompts share is read in a pass of its own, whose last token no push may touch."""
-    from toolsavvy.decoding.samples import Sample
-    from toolsavvy.decoding.sampling import LocalSampler
-    from toolsavvy.models.chat import Message
-    from toolsavvy.models.loading import toy_model
-    from toolsavvy.models.prompts import Prompt, render
-
-    model, tokenizer = toy_model(seed=1)
-    sampler = LocalSampler(model, tokenizer, batch_size=3, suffix="steered")
-    prompts = [Prompt((Message("system", "Same start."), Message("user", f"{word}?"))) for word in ("a", "bcd", "efg")]
-    vector = np.random.default_rng(1).standard_normal(64).astype(np.float32)
-    found: dict[int, Sample] = {}
-    with steering(model, 1, vector, 0.5):
-        sampler.draw(prompts, [[0]] * 3, temperature=0, max_tokens=6, heard=lambda i, s: bool(found.update({i: s})))
-    alone: dict[int, str] = {}
-    for i, prompt in enumerate(prompts):
-        ids = render(tokenizer, sampler.text, prompt).ids
-        heard = lambda w, i=i: alone.update({i: tokenizer.decode(w.tokens)})  # noqa: E731
-        answers(model, [ids], [Push("x", vector, 0.5)], 1, max_tokens=6, ends=sampler.stops.tolist(), heard=heard)
-    assert {i: s.text for i, s in found.items()} == alone
-    assert len(set(alone.values())) > 1 or len(alone[0]) > 1
+def test_a_pass_that_reads_what_prompts_share_is_left_alone() -> None:
+    """Its last token is no prompt's last; whoever prefills prompts under steering must get each prompt's own logits."""
+    model = tiny()
+    prompts = [[9, 8, 7, 6, 5, *rest] for rest in ([3, 4], [11], [12, 13, 14])]
+    with torch.no_grad(), steering(model, 1, VECTOR, 2.0):
+        start = common_start(model, prompts)
+        assert start is not None
+        together = Decoder(model, prompts, start).logits
+        alone = torch.cat([model(torch.tensor([ids])).logits[:, -1] for ids in prompts])
+    np.testing.assert_allclose(together.numpy(), alone.numpy(), atol=1e-4)
