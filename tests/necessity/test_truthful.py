@@ -61,6 +61,15 @@ def test_an_answer_is_as_true_as_what_it_is_nearest_to() -> None:
     assert checker.check([], []) == []
 
 
+def test_one_sentence_that_says_it_is_enough() -> None:
+    text = "Good question, and one that is asked often by worried parents. They pass through you. Zzz zzz zzz."
+    assert Similarity(Letters()).check([SEEDS], [text])[0] == Verdict(True, "They pass through you")
+    encoder = Letters()
+    assert Similarity(encoder).check([CAT], ["Maybe so.\n" * 50_000])[0].correct is not None
+    assert len(encoder.asked) < 10
+    assert Similarity(Letters()).check([CAT], ["no"])[0].correct is True  # shorter than a sentence
+
+
 def test_ties_and_what_is_within_the_margin_are_no_verdicts() -> None:
     anagrams = Question("a", "?", "f", correct=("abc",), incorrect=("cba", "xyz"))
     assert Similarity(Letters()).check([anagrams], ["bca"])[0].correct is None

@@ -7,6 +7,7 @@ read sampled answers. `Likelihood` reads none: it says how much of its belief a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 LONGEST = 4000
 """Characters of an answer that a judge is shown, from its start."""
+SENTENCES = 32
+"""Of an answer that are compared."""
+SHORTEST = 4
+"""Characters of a sentence; shorter pieces are rests of abbreviations and numbering."""
 JUDGE = (
     "You check answers to quiz questions. You get a question, answers that are known to be true, answers that are "
     "known to be false, and an answer to check. The answer to check is right when what it claims agrees with a true "
@@ -31,6 +36,7 @@ JUDGE = (
     'Reply with JSON alone: {"reason": "one short sentence", "correct": true} or the same with false.'
 )
 """System prompt of the judge."""
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 _NONE = Verdict(None)
 _TURN = "Question: {question}\n\nTrue answers:\n{true}\n\nFalse answers:\n{false}\n\nAnswer to check:\n{answer}"
 
@@ -49,12 +55,13 @@ class Embedder(Protocol):
 
 
 class Similarity:
-    """An answer is right when it is nearer to a true answer than to any false one, by cosine.
+    """An answer is right when one of its sentences is nearer to a true answer than any is to a false one, by cosine.
 
-    No verdict (None) on an empty answer and on a tie, which is what an answer gets that is as far from both.
+    Sentence by sentence, because references are single ones. No verdict (None) on an empty answer and on a tie, which
+    is what an answer gets that is as far from both.
 
     Args:
-        encoder: of answers and references; long texts are cut where it stops reading.
+        encoder: of sentences and references; long ones are cut where it stops reading.
         margin: differences up to it are ties.
     """
 
@@ -73,24 +80,27 @@ class Similarity:
         Raises:
             UserError: a question has no answers to compare with.
         """
-        answers = [final_text(text) for text in texts]
+        answers = [_sentences(final_text(text)) for text in texts]
         references = [_references(question) for question in questions]
-        every = dict.fromkeys([*filter(None, answers), *(r for own in references for r in own)])
+        every = dict.fromkeys(text for own in (*answers, *references) for text in own)
         if not every:
             return []
         vectors = np.asarray(self.encoder.encode(list(every)), dtype=np.float64)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         at = dict(zip(every, vectors / np.where(lengths > 0, lengths, 1.0), strict=True))
         return [
-            self._verdict(question, np.array([at[reference] for reference in own]) @ at[answer]) if answer else _NONE
+            self._verdict(question, np.stack([at[r] for r in own]) @ np.stack([at[s] for s in answer]).T)
+            if answer
+            else _NONE
             for question, answer, own in zip(questions, answers, references, strict=True)
         ]
 
     def _verdict(self, question: Question, cosines: np.ndarray) -> Verdict:
-        """Verdict from the cosines with every reference, true ones first: float64 [reference]."""
-        ahead = float(cosines[: len(question.correct)].max() - cosines[len(question.correct) :].max())
-        nearest = _references(question)[int(cosines.argmax())]
-        return Verdict(None if abs(ahead) <= self.margin else ahead > 0, nearest)
+        """Verdict from the cosines with every reference, true ones first: float64 [reference, sentence]."""
+        nearest = cosines.max(axis=1)
+        ahead = float(nearest[: len(question.correct)].max() - nearest[len(question.correct) :].max())
+        reference = _references(question)[int(nearest.argmax())]
+        return Verdict(None if abs(ahead) <= self.margin else ahead > 0, reference)
 
 
 class Judge:
@@ -235,6 +245,12 @@ def _references(question: Question) -> tuple[str, ...]:
             expected="true and false answers", fix="choose the checker that these questions are made for",
         )  # fmt: skip
     return (*question.correct, *question.incorrect)
+
+
+def _sentences(text: str) -> list[str]:
+    """The first sentences of an answer, or all of it where none is longer than a few letters."""
+    parts = [part for part in _SENTENCE.split(text) if len(part) >= SHORTEST]
+    return parts[:SENTENCES] or ([text] if text else [])
 
 
 def _conversation(question: Question, answer: str) -> tuple[Message, ...]:
