@@ -115,18 +115,24 @@ def _mean(values: np.ndarray) -> float:
     return float(finite.mean()) if len(finite) else np.nan
 
 
-def ceiling(parts: np.ndarray) -> np.ndarray:
+def chance(d: int) -> float:
+    """Reliability in d dimensions that a direction must exceed: noise reaches it in one half-split of forty."""
+    return 2 * random_cosine(d)
+
+
+def ceiling(parts: np.ndarray, least: float = 0.0) -> np.ndarray:
     """sqrt(r_a r_b), the highest cross-half cosine that noise allows: float64 [...] from [..., PARTS].
 
-    NaN where a reliability is not positive: the direction can't be told from noise.
+    NaN where a reliability is not above `least`: that direction can't be told from noise, and a quotient would be noise
+    over noise, which is near 1 where the labels agree.
     """
     first, second = parts[..., 2], parts[..., 3]
-    return np.sqrt(np.where((first > 0) & (second > 0), first * second, np.nan))
+    return np.sqrt(np.where((first > least) & (second > least), first * second, np.nan))
 
 
-def disattenuated(parts: np.ndarray) -> np.ndarray:
+def disattenuated(parts: np.ndarray, least: float = 0.0) -> np.ndarray:
     """Cross-half cosine over its ceiling, float64 [...]; not clipped at 1; NaN without a ceiling."""
-    return parts[..., 1] / ceiling(parts)
+    return parts[..., 1] / ceiling(parts, least)
 
 
 @dataclass(frozen=True)
@@ -140,8 +146,8 @@ class Alignment:
         cross: cosine of directions from different halves.
         first: reliability of the first label's direction.
         second: of the second's.
-        ceiling: sqrt(first * second).
-        disattenuated: cross / ceiling.
+        ceiling: sqrt(first * second); None unless both are above `chance` and their intervals above 0.
+        disattenuated: cross / ceiling, likewise.
         random: deviation of the cosine of random directions, 1/sqrt(d).
     """
 
@@ -170,10 +176,13 @@ def alignment(method: Method, space: Space, parts: np.ndarray, drawn: np.ndarray
         n: training items.
         d: width.
     """
-    values = np.array([*parts, ceiling(parts), disattenuated(parts)])
+    least = chance(d)
+    values = np.array([*parts, ceiling(parts, least), disattenuated(parts, least)])
     spread = np.column_stack([drawn, ceiling(drawn), disattenuated(drawn)])
     names = ("cosine", "cross", "first", "second", "ceiling", "disattenuated")
     found = {name: _around(v, s, n) for name, v, s in zip(names, values, spread.T, strict=True)}
+    if any((low := found[label].low) is None or low <= 0 for label in ("first", "second")):
+        found |= {name: Interval(None, None, None, n) for name in ("ceiling", "disattenuated")}
     return Alignment(method, space, **found, random=random_cosine(d))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from toolsavvy.classification import Comparison, Quality
 from toolsavvy.hidden.cells import Cell
-from toolsavvy.probes.directions import Alignment, Method, Space, ceiling, disattenuated
+from toolsavvy.probes.directions import Alignment, Method, Space, ceiling, chance, disattenuated
 from toolsavvy.probes.plan import Skipped, StudySettings
 from toolsavvy.probes.splits import Split, SplitName
 from toolsavvy.probes.tallies import Tallies
@@ -239,6 +239,7 @@ class CosineMap:
         space: standardised | raw.
         parts: float64 [cell, 4]: cosine of the directions from all training items, cosine across halves, reliability of
             the first and of the second label's direction.
+        d: width of the states.
     """
 
     first: str
@@ -246,6 +247,7 @@ class CosineMap:
     method: Method
     space: Space
     parts: np.ndarray
+    d: int
 
     @property
     def cosine(self) -> np.ndarray:
@@ -255,12 +257,12 @@ class CosineMap:
     @property
     def ceiling(self) -> np.ndarray:
         """Highest cosine across halves that noise allows, float64 [cell]; NaN where a direction is noise."""
-        return ceiling(self.parts)
+        return ceiling(self.parts, chance(self.d))
 
     @property
     def disattenuated(self) -> np.ndarray:
         """Cosine across halves over its ceiling, float64 [cell]."""
-        return disattenuated(self.parts)
+        return disattenuated(self.parts, chance(self.d))
 
 
 @dataclass(frozen=True)

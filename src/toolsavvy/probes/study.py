@@ -262,9 +262,9 @@ class _Run:
         """Cosines of every pair of labels in every cell."""
         if not self.plan.pairs:
             return ()
-        relations = self._stacked("relations")
+        relations, d = self._stacked("relations"), self.read(0).shape[1]
         return tuple(
-            CosineMap(self.plan.names[a], self.plan.names[b], method, space, relations[:, p, m, s])
+            CosineMap(self.plan.names[a], self.plan.names[b], method, space, relations[:, p, m, s], d)
             for p, (a, b) in enumerate(self.plan.pairs)
             for m, method in enumerate(METHODS)
             for s, space in enumerate(SPACES)
