@@ -173,7 +173,8 @@ class Predictions:
         labels: bool [item].
         scores: float64 [item], log-odds; without NaN.
         decisions: bool [item].
-        clusters: int64 [item], what is independent: an item, or a family where items of one are alike.
+        clusters: int64 [item], what is independent: an item, or a family where items of one are alike. With few
+            families a resample holds more pairs within one, so that AUC's interval leans towards what holds there.
         strata: int64 [item], which fit scored the item; AUC compares within.
     """
 

@@ -222,7 +222,10 @@ class Probe:
 
     @property
     def verdict(self) -> Verdict:
-        """In short: noise (not above shuffled labels), surface (not above surface features), or beyond surface."""
+        """In short: noise, surface (above shuffled labels), or beyond surface (above every simple rival too).
+
+        What is not shown to be above a control counts as no better, so that few items or a rare class give the lower word.
+        """
         if not self.above_shuffled:
             return "noise"
         return "beyond_surface" if self.above_surface else "surface"
