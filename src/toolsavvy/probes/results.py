@@ -224,7 +224,7 @@ class Probe:
     def verdict(self) -> Verdict:
         """In short: noise, surface (above shuffled labels), or beyond surface (above every simple rival too).
 
-        What is not shown to be above a control counts as no better, so that few items or a rare class give the lower word.
+        What is not shown to be above a control counts as no better: few items or a rare class give the lower word.
         """
         if not self.above_shuffled:
             return "noise"
