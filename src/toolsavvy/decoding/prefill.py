@@ -111,6 +111,18 @@ class Decoder:
         self.cache.batch_repeat_interleave(k)
         self.mask, self.positions = (t.repeat_interleave(k, 0) for t in (self.mask, self.positions))
 
+    def follow(self, tokens: Tensor) -> None:
+        """Feed each row its token, int64 [row]; `logits` are then those of the next."""
+        self.logits = self.advance(tokens[:, None], tokens[:, None])
+
+    def forward_with(self, cache: Any, tokens: Tensor, mask: Tensor, positions: Tensor) -> Tensor:
+        """Float32 logits [row, vocab] of the last tokens with another cache, which takes them in; ours stays."""
+        own, self.cache = self.cache, cache
+        try:
+            return self._forward(tokens, mask, positions)[:, -1]
+        finally:
+            self.cache = own
+
     def chosen(self, rows: Tensor) -> Decoder:
         """A decoder of its own over these rows, int64 [row], each as often as it is named; this one stays as it is.
 

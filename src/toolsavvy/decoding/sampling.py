@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from toolsavvy.decoding.branches import Branches, can_branch
 from toolsavvy.decoding.chance import draw_tokens, row_key
 from toolsavvy.decoding.prefill import CommonStart, Decoder, common_start, inference, length_batches
 from toolsavvy.decoding.samples import Heard, Sample
@@ -58,7 +59,7 @@ class LocalSampler:
         *,
         name: str = "",
         seed: int = 0,
-        batch_size: int = 64,
+        batch_size: int = 128,
         thinking: bool = False,
         suffix: str = "",
     ) -> None:
@@ -68,6 +69,7 @@ class LocalSampler:
         self.name = name or str(getattr(model.config, "name_or_path", "") or "model")
         self.seed, self.batch_size, self.thinking, self.suffix = seed, batch_size, thinking, suffix
         self._is_plain: bool | None = None
+        self._can_branch: bool | None = None
         self.stops = np.array(sorted(_stops(model, tokenizer)), dtype=np.int64)
 
     @cached_property
@@ -155,7 +157,10 @@ class LocalSampler:
     def _read(self, group: list[_Asked], start: CommonStart | None) -> Decoder | None:
         """The prompts in a cache; None when memory ran out and fewer should be tried."""
         try:
-            return Decoder(self.model, [one.ids for one in group], start)
+            decoder = Decoder(self.model, [one.ids for one in group], start)
+            if self._can_branch is None:
+                self._can_branch = can_branch(decoder)
+            return decoder
         except (RuntimeError, MemoryError) as error:
             self._halve(error, len(group))
             return None
@@ -167,7 +172,7 @@ class LocalSampler:
         try:
             if shared is not None:
                 owners = torch.tensor([row.member for row in rows], device=shared.device)
-                decoder = shared.chosen(owners)
+                decoder = Branches(shared, owners) if self._can_branch else shared.chosen(owners)
             else:
                 decoder = Decoder(self.model, [group[row.member].ids for row in rows], start)
             self._write(group, rows, decoder, how)
@@ -176,7 +181,7 @@ class LocalSampler:
             return False
         return True
 
-    def _write(self, group: list[_Asked], rows: list[_Row], decoder: Decoder, how: _How) -> None:
+    def _write(self, group: list[_Asked], rows: list[_Row], decoder: Decoder | Branches, how: _How) -> None:
         """Token after token for every row; those that end are told and leave."""
         owners = [group[row.member] for row in rows]
         keys = np.array(
@@ -199,7 +204,7 @@ class LocalSampler:
                 live, stays = live[stays.numpy()], stays.to(decoder.device)
                 tokens = tokens[stays]
                 decoder.keep(stays)
-            decoder.logits = decoder.advance(tokens[:, None], tokens[:, None])
+            decoder.follow(tokens)
 
     def _tell(
         self,
