@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import yaml
 from test_capture import oracle
 
 from toolsavvy.config.schema import ModelConfig
@@ -13,11 +14,12 @@ from toolsavvy.hidden.states import state_of
 from toolsavvy.models.loading import load_base
 from toolsavvy.models.prompts import Rendered
 
+CONFIG = Path(__file__).parents[2] / "conf" / "model" / "smollm2_135m.yaml"
 QUESTIONS = ("What is 17 + 25?", "Who wrote the first dictionary of English, and when was it printed?", "Is water wet?")
 
 
 def test_smollm2s_states_equal_the_librarys(tmp_path: Path) -> None:
-    model, tokenizer = load_base(ModelConfig())
+    model, tokenizer = load_base(ModelConfig(**yaml.safe_load(CONFIG.read_text(encoding="utf-8"))))
     prompts = []
     for question in QUESTIONS:
         before = tokenizer("<|im_start|>system\nYou may use a calculator.<|im_end|>\n<|im_start|>user\n" + question)
