@@ -64,7 +64,7 @@ class Setting:
 
     layer: int
     scale: float
-    alphas: tuple[float, ...] = (0.25, 0.5, 1.0)
+    alphas: tuple[float, ...] = (0.1, 0.25, 0.5)
     random: int = 3
     where: Where = "answer"
     max_tokens: int = 256
@@ -85,7 +85,7 @@ class Setting:
         ):
             raise UserError(
                 f"{list(self.alphas)} are no factors of a push", where="steering.alphas",
-                expected="different numbers above 0; both signs of each are run", fix="set alphas=[0.25,0.5,1]",
+                expected="different numbers above 0; both signs of each are run", fix="set alphas=[0.1,0.25,0.5]",
             )  # fmt: skip
         if not 0 < self.scale < float("inf"):
             raise UserError(f"the layer's typical norm is {self.scale}", where="steering", expected="above 0")
