@@ -26,12 +26,13 @@ def write_observed(
     folder: Path, system: str, observed: Observed, texts: Mapping[str, str], more: Mapping[str, Sequence[Any]]
 ) -> None:
     """One record a question: counts, labels under both rules, outcome and text of the action, and further columns."""
-    labels = {rule: necessary(observed.correct, observed.samples, rule).tolist() for rule in RULES}
+    rules = RULES if (observed.samples > 0).all() else ()  # a benchmark's labels need no samples
+    labels = {rule: necessary(observed.correct, observed.samples, rule).tolist() for rule in rules}
     rows = [
         {
             "suite": "necessity", "system": system, "id": id_, "family": observed.families[i],
             "correct": int(observed.correct[i]), "samples": int(observed.samples[i]),
-            **{f"necessary_{rule}": labels[rule][i] for rule in RULES},
+            **{f"necessary_{rule}": labels[rule][i] for rule in rules},
             "outcome": observed.outcomes[i], "action": texts.get(id_, ""),
             **{name: column[i] for name, column in more.items()},
         }

@@ -140,15 +140,15 @@ def _show(story: Story, system: str, label: str, curve: SteeringCurve) -> None:
     head = ["direction", "alpha", "who is pushed", "called", "mismatch", "change", "accuracy", "malformed"]
     rows = []
     for p in curve.points:
-        if p.is_random and p.policy != EVERY:
-            continue
+        if p.policy not in (EVERY, "probe") or (p.is_random and p.policy != EVERY):
+            continue  # what the labels themselves would steer is in results.jsonl
         rate, change = _headline(p)
         cells = [percent(i) for i in (p.call_rate, rate, change, p.accuracy, p.malformed)]
         rows.append([p.direction, f"{p.alpha:+g}", p.policy.replace("_", " "), *cells])
     note = (
         f"Added at layer {curve.layer} from the last prompt token on; alpha 1 is the layer's median norm "
-        f"({curve.scale:.1f}); {curve.n} test questions. Who is pushed: all alike; by the probe or by the labels: "
-        "+alpha where the tool is needed, -alpha where not. Change is against no push, on the same questions."
+        f"({curve.scale:.1f}); {curve.n} test questions. Who is pushed: all alike; by the probe: +alpha "
+        "where it says that the tool is needed, -alpha where not. Change is against no push, on the same questions."
     )
     story.table(f"steering along {label}: {system}", head, rows, note)
 
