@@ -258,4 +258,4 @@ def test_too_few_steps_are_told_by_the_gradient() -> None:
     features = states(rng, 100, 40)
     problems = Problems(labels(rng, features)[None], np.ones((1, 100), bool), np.array([100.0]))
     cut = fit(features, problems, max_steps=2)
-    assert cut.gradient[0] > 1e-4 and cut.steps[0] == 3
+    assert cut.gradient[0] > 1e-4 and cut.steps[0] == 2

@@ -86,7 +86,7 @@ def metric_of(table: Table) -> Metric:
 def solve(tables: Sequence[Table], problems: Problems, tolerance: float, max_steps: int) -> list[Fits]:
     """Fit the same problems on several cells at once, until every gradient is small."""
     solver = Solver(tables, problems)
-    while solver.step <= max_steps:
+    while solver.step < max_steps:
         solver.retire(tolerance)
         if not len(solver.alive):
             break
