@@ -88,7 +88,7 @@ def prefill(
     )
     asking = Prefilling(cfg, asked, subject, behaviour, probed)
     with run.stage("prefill"):
-        threshold = cheapest_threshold(asking.forced(validation), scores[validation], MOST_LOST)
+        threshold = _threshold(asking.forced(validation), scores[validation])
         decisions = {f"oracle ({probed.rule})": probed.necessary[test]}
         if said is not None:
             decisions["self-assessment"] = selfassessed.decisions(said[probed.rows[test]])
@@ -100,6 +100,14 @@ def prefill(
     _show(story, subject.label, curve, threshold, len(test))
     _draw(story, curve)
     return float(sigmoid(np.array([threshold]))[0])
+
+
+def _threshold(forced: Forced, scores: np.ndarray) -> float:
+    """The cheapest one on validation questions; 0 (a probability of one half) where no call's result is known."""
+    called = forced.call.judged
+    if not np.isfinite(called.correct[called.called()]).any():
+        return 0.0
+    return cheapest_threshold(forced, scores, MOST_LOST)
 
 
 def _results(system: str, found: PrefillStudy) -> Iterator[Result]:
