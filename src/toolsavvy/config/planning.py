@@ -14,6 +14,10 @@ from toolsavvy.config.schema import Config, Plan
 from toolsavvy.methods import plans
 
 
+RANKING = ("catalog", "model", "encoder", "tuning", "indexing", "memorization")
+"""Groups that are shown, unless the method asks questions."""
+
+
 def make_plan(config: Config) -> Plan:
     """Ask the method for its plan; one without has an empty plan.
 
@@ -40,12 +44,7 @@ def show_plan(job: Job, config: Config, console: Console) -> None:
     for name in (
         "experiment",
         "method",
-        "catalog",
-        "model",
-        "encoder",
-        "tuning",
-        "indexing",
-        "memorization",
+        *(("questions", "model", "tuning", "probe") if "questions" in config.method.uses else RANKING),
         "trainer",
     ):
         if name == "experiment" and choices.get(name, "None") == "None":
