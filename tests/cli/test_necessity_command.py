@@ -50,7 +50,7 @@ def test_recorded_labels_under_both_rules_without_a_model(tmp_path: Path) -> Non
     assert found["released", "mismatch_rate"] == pytest.approx(0.6)
     assert found["strict", "mismatch_rate"] == pytest.approx(0.5)
     assert found["strict|released", "flips"] == pytest.approx(0.3)
-    assert (run / "report.html").read_text().startswith("<!doctype html>")
+    assert (run / "report.html").read_text().startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the shared data")
