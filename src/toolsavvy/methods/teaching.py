@@ -37,6 +37,8 @@ from toolsavvy.training.sft import CausalSFT
 
 SEED = 7919
 """Added to the run's seed: lessons must not be drawn as the questions are."""
+RESERVED = 4_000
+"""Questions that are kept free of lessons, as many as the paper asks."""
 
 
 @dataclass
@@ -55,12 +57,23 @@ def habit(question: Question, long: int) -> bool:
     return len(question.expression or question.text) > long
 
 
-def lessons_of(settings: TeachConfig, asked: QuestionSet, seed: int) -> tuple[list[Lesson], list[Lesson]]:
+def reserved(asked: QuestionSet, question_seed: int) -> frozenset[str]:
+    """Expressions that no lesson may have: those that are asked, and those that more questions would add.
+
+    So a model that was taught for 300 questions is the one that 4,000 are asked of.
+    """
+    more = generate(RESERVED, question_seed)
+    return frozenset(q.expression for q in (*asked.questions, *more) if q.expression)
+
+
+def lessons_of(
+    settings: TeachConfig, asked: QuestionSet, seed: int, question_seed: int = 0
+) -> tuple[list[Lesson], list[Lesson]]:
     """What is learnt: answers without the tool, and the habit with it; none of the questions is asked later.
 
     Answers are the number alone. With the tool, a share `noise` of the lessons goes against the habit.
     """
-    own = tuple(q.expression for q in asked.questions if q.expression)
+    own = reserved(asked, question_seed)
     calling = round(settings.questions * settings.calling)
     rng = random.Random(seed + SEED)
     easy = settings.easy or None
@@ -116,8 +129,8 @@ def taught(cfg: Config, run: Run, asked: QuestionSet, model: Any, tokenizer: Any
 def _place(cfg: Config, asked: QuestionSet, model: Any) -> Path:
     """Where the lessons' outcome is kept: the jobs of a sweep learn once."""
     precision = resolve_precision(cfg.trainer.precision, cfg.trainer.accelerator)
-    rows = [(q.id, q.text) for q in asked.questions]
-    facts = (asdict(cfg.method.teach), asdict(cfg.tuning), cfg.seed, precision, rows, asked.answer_prompt)
+    free = sorted(reserved(asked, cfg.questions["seed"]))
+    facts = (asdict(cfg.method.teach), asdict(cfg.tuning), cfg.seed, precision, free, asked.answer_prompt)
     text = repr((*facts, sorted(asked.action_prompts.items()), asked.tools, weights_digest(model)))
     return cache_dir("assets") / f"taught-{hashlib.sha256(text.encode()).hexdigest()[:24]}.safetensors"
 
@@ -125,7 +138,7 @@ def _place(cfg: Config, asked: QuestionSet, model: Any) -> Path:
 def _learn(cfg: Config, run: Run, asked: QuestionSet, student: Any, tokenizer: Any) -> None:
     """One pass of plain SFT over all lessons, the answers' tokens alone."""
     settings = cfg.method.teach
-    rows = _rows(settings, asked, cfg.seed, tokenizer)
+    rows = _rows(settings, asked, cfg, tokenizer)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
     data = loader(rows, settings.batch_size, pad, cfg.seed)
     module = CausalSFT(
@@ -137,10 +150,10 @@ def _learn(cfg: Config, run: Run, asked: QuestionSet, student: Any, tokenizer: A
     run.note(teach={"rows": len(rows), "tokens": module.tokens, "tokens_per_second": module.tokens_per_second})
 
 
-def _rows(settings: TeachConfig, asked: QuestionSet, seed: int, tokenizer: Any) -> list[Dialogue]:
+def _rows(settings: TeachConfig, asked: QuestionSet, cfg: Config, tokenizer: Any) -> list[Dialogue]:
     """Lessons as token ids; those of one system prompt share rows."""
     text = TextEncoder(tokenizer)
-    answers, acted = lessons_of(settings, asked, seed)
+    answers, acted = lessons_of(settings, asked, cfg.seed, cfg.questions["seed"])
     by_prompt: dict[str, list[Lesson]] = {}
     for lesson in acted:
         by_prompt.setdefault(lesson.prompt.messages[0].content, []).append(lesson)
