@@ -18,7 +18,7 @@ from toolsavvy.tracking.records import read_lines, read_record
 
 VARIED = {
     "N": "method.sampling.n", "T": "method.sampling.temperature", "wording": "method.action.wording",
-    "layers": "probe.layers", "seed": "seed",
+    "domain": "questions.domain", "layers": "probe.layers", "seed": "seed",
 }  # fmt: skip
 """Column -> key of the configuration; columns in which nothing varies are left out."""
 REFERENCE = {"N": 10, "T": 0.7, "wording": "neutral"}
@@ -119,9 +119,10 @@ def label_rows(rows: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
         cells = [r.seen.system, *(str(r.settings[c]) for c in varied), str(r.strict.total)]
         rates = (r.strict.need_rate, r.released.need_rate, r.strict.call_rate, r.strict.mismatch_rate)
         cells += [percent(i) for i in (*rates, r.released.mismatch_rate, r.rules_flip)]
-        cells += ["reference" if r.flips is None else percent(r.flips), "" if r.tokens is None else f"{r.tokens:,}"]
+        cells += ["" if r.flips is None else percent(r.flips), "" if r.tokens is None else f"{r.tokens:,}"]
         body.append(cells)
-    return head, body
+    shown = [i for i in range(len(head)) if any(row[i] for row in body)]
+    return [head[i] for i in shown], [[row[i] for i in shown] for row in body]
 
 
 def percent(interval: Interval, digits: int = 1) -> str:
