@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tiny_models import random_prompts, tiny
-from toolsavvy.decoding.branches import Branches, can_branch
+from toolsavvy.decoding.branches import NAME, Branches, can_branch
 from toolsavvy.decoding.prefill import Decoder
 
 VOCABULARY = 97
@@ -73,3 +73,30 @@ def test_layers_that_ask_for_more_are_left_alone() -> None:
         assert decoder.is_plain
         assert not can_branch(decoder)
     assert model.config._attn_implementation == "eager"
+
+
+def test_a_cache_of_something_else_than_keys_and_values_is_left_alone() -> None:
+    """DeepSeek keeps compressed states, of other shapes than what its attention layers compare."""
+    from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
+
+    torch.manual_seed(0)
+    shape: dict[str, Any] = {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "v_head_dim": 6}
+    shape |= {"num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 48, "first_k_dense_replace": 2}
+    ranks = {"q_lora_rank": 16, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8}
+    model = DeepseekV3ForCausalLM(DeepseekV3Config(**shape, **ranks)).eval()
+    kernel = model.config._attn_implementation
+    with torch.inference_mode():
+        assert not can_branch(Decoder(model, random_prompts(3, VOCABULARY)))
+    assert model.config._attn_implementation == kernel
+
+
+def test_a_lack_of_memory_is_not_taken_for_a_family_that_cannot(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("out of memory (pretended)")
+
+    with torch.inference_mode():
+        decoder = Decoder(FAMILIES["llama"], random_prompts(3, VOCABULARY))
+        monkeypatch.setattr(Branches, "attend", full)
+        with pytest.raises(torch.OutOfMemoryError):
+            can_branch(decoder)
+    assert FAMILIES["llama"].config._attn_implementation != NAME, "its own attention is back"

@@ -119,6 +119,7 @@ def test_a_sample_follows_from_its_prompt_and_index_alone() -> None:
     some = collect(LocalSampler(*TOY), PROMPTS[4:2:-1], indices=[3, 1])
     assert some == {(p, i): reference[4 - p, i] for p in range(2) for i in (3, 1)}
     assert collect(LocalSampler(*TOY, seed=1)) != reference
+    assert collect(LocalSampler(*TOY), PROMPTS[:1], indices=[2], temperature=1) == {(0, 2): reference[0, 2]}, "1 is 1.0"
     longer = collect(LocalSampler(*TOY), max_tokens=50)
     assert all(longer[at].text.startswith(s.text.rstrip("\ufffd")) for at, s in reference.items())
     assert all(longer[at] == s for at, s in reference.items() if s.finished)
@@ -286,14 +287,19 @@ def test_keys_tell_models_and_settings_apart() -> None:
     model, tokenizer = peaked_toy()
     first = LocalSampler(model, tokenizer).key
     assert LocalSampler(*peaked_toy(), batch_size=3).key == first
+    (other_end, other_template) = peaked_toy()
+    other_end.generation_config.eos_token_id = [tokenizer.eos_token_id, 5]
+    other_template.chat_template = "{{ messages[-1].content }}"
     others = {
         LocalSampler(*peaked_toy(1)).key,
         LocalSampler(model, tokenizer, seed=1).key,
         LocalSampler(model, tokenizer, thinking=True).key,
         LocalSampler(model, tokenizer, suffix="alpha=2").key,
+        LocalSampler(model, other_template).key,
+        LocalSampler(other_end, tokenizer).key,
         LocalSampler(model.bfloat16(), tokenizer).key,
     }
-    assert len(others | {first}) == 6
+    assert len(others | {first}) == 8
 
 
 def test_a_prompt_longer_than_the_model_reads_is_told() -> None:

@@ -43,7 +43,7 @@ class Branches:
         dtype = self.prompts[0][0].dtype
         padding = torch.zeros(decoder.mask.shape, dtype=dtype, device=self.device)
         self.padding = padding.masked_fill_(decoder.mask == 0, torch.finfo(dtype).min)[:, None, None]
-        self.cache = DynamicCache()
+        self.cache: Any = DynamicCache()
         self.cache.layers = [_Answers() for _ in self.prompts]
         self._configs = _configs(decoder.model)
         self._arrange()
@@ -96,22 +96,22 @@ class Branches:
             layer: index of the model's layer.
             query: [row, head, 1, d].
             keys: of the answers, [row, kv_head, time, d].
-            values: the same shape.
+            values: [row, kv_head, time, d of values].
             scaling: of the scores.
 
         Returns:
-            [row, 1, head, d].
+            [row, 1, head, d of values].
         """
         prompt_keys, prompt_values = self.prompts[layer]
-        rows, heads, _, width = query.shape
-        query = query.reshape(rows, keys.shape[1], -1, width)  # the heads that share keys stand together
+        rows, heads = query.shape[:2]
+        query = query.reshape(rows, keys.shape[1], -1, query.shape[3])  # the heads that share keys stand together
         to_prompt = self._by_row(self._by_prompt(query) @ prompt_keys.transpose(2, 3) * scaling + self.padding)
         to_answer = query @ keys.transpose(2, 3) * scaling
         scores = torch.cat([to_prompt, to_answer], dim=3)
         weights = scores.softmax(3, dtype=torch.float32).to(query.dtype)
         split = prompt_keys.shape[2]
         found = self._by_row(self._by_prompt(weights[..., :split]) @ prompt_values) + weights[..., split:] @ values
-        return found.reshape(rows, 1, heads, width)
+        return found.reshape(rows, 1, heads, -1)
 
     def _by_prompt(self, rows: Tensor) -> Tensor:
         """[row, kv_head, group, x] -> [prompt, kv_head, slot * group, x]; empty slots hold any row."""
@@ -162,8 +162,18 @@ def can_branch(decoder: Decoder) -> bool:
             branches.follow(tokens)
     except (_Unsupported, AttributeError, TypeError, KeyError, IndexError, ValueError):
         return False
+    except RuntimeError as error:  # shapes that do not go together; a lack of memory is for the caller
+        if is_out_of_memory(error):
+            raise
+        return False
     allowed = 1e-3 if own.logits.dtype == decoder.model.dtype else 0.1
     return bool((own.logits - branches.logits).abs().max() <= allowed * own.logits.std())
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out, on an accelerator or here."""
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or "out of memory" in str(error) or "can't allocate memory" in str(error)
 
 
 class _Unsupported(Exception):
@@ -183,8 +193,8 @@ def _attention(
     """What transformers calls in place of its own attention."""
     if odd := [name for name in _ODD if kwargs.get(name) is not None]:
         raise _Unsupported(", ".join(odd))
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return _active.get().attend(module.layer_idx, query, key, value, scaling), None
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return _active.get().attend(module.layer_idx, query, key, value, scale), None
 
 
 AttentionInterface.register(NAME, _attention)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolsavvy.decoding.branches import Branches, can_branch
+from toolsavvy.decoding.branches import Branches, can_branch, is_out_of_memory
 from toolsavvy.decoding.chance import draw_tokens, row_key
 from toolsavvy.decoding.prefill import CommonStart, Decoder, common_start, inference, length_batches
 from toolsavvy.decoding.samples import Heard, Sample
@@ -74,8 +74,9 @@ class LocalSampler:
 
     @cached_property
     def key(self) -> str:
-        """Digest of weights, precision, rendering, seed and suffix."""
-        facts = (VERSION, model_digest(self.model), self.thinking, self.seed, self.suffix)
+        """Digest of weights, precision, rendering, ends of answers, seed and suffix."""
+        shown = (self.thinking, getattr(self.tokenizer, "chat_template", None), self.stops.tolist())
+        facts = (VERSION, model_digest(self.model), *shown, self.seed, self.suffix)
         return sha256(repr(facts).encode()).hexdigest()
 
     def draw(
@@ -98,7 +99,7 @@ class LocalSampler:
         asked = [self._asked(i, p, max_tokens) for i, p in enumerate(prompts) if len(indices[i])]
         for one in asked:
             one.waiting = list(indices[one.place])
-        how = _How(temperature, heard)
+        how = _How(float(temperature), heard)  # 1 and 1.0 are one temperature, and one store's
         with inference(self.model), fast_linear(self.model):
             ids = [one.ids for one in asked]
             start = common_start(self.model, ids)
@@ -233,7 +234,7 @@ class LocalSampler:
         Raises:
             UserError: there was one row only.
         """
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise error
         if rows == 1:
             fix = "choose a smaller model or max_tokens, or a device with more memory"
@@ -297,9 +298,3 @@ def _stops(model: Any, tokenizer: Any) -> set[int]:
         ids = getattr(source, "eos_token_id", None)
         found |= set(ids) if isinstance(ids, list | tuple) else {ids}
     return {int(i) for i in found - {None}}
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Whether memory ran out, on an accelerator or here."""
-    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
-    return known or "out of memory" in str(error) or "can't allocate memory" in str(error)

@@ -75,7 +75,7 @@ class ServerSampler:
 
     def _ask(self, prompt: Prompt, index: int, temperature: float, max_tokens: int) -> Ask:
         digest = repr([prompt.messages, prompt.tools, prompt.prefill])
-        seed = row_key(self.seed, digest, temperature, index)[0] >> 33  # servers take 31 bits
+        seed = row_key(self.seed, digest, float(temperature), index)[0] >> 33  # servers take 31 bits
         fields: dict[str, Any] = {"seed": seed}
         if prompt.tools:
             fields["tools"] = [_function(tool) for tool in prompt.tools]
