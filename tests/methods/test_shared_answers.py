@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from toolsavvy.methods.shared_answers import SharedAnswers, weights_digest
+from toolsavvy.methods.shared_answers import SharedAnswers
+from toolsavvy.models.digest import weights_digest
 from toolsavvy.models.tuning import Tuning, adapt, plain
 from world import toy_set, toy_tools
 

@@ -21,7 +21,8 @@ from toolsavvy.methods.asking import TOKEN, Asker, retrieved_choices
 from toolsavvy.methods.benchmarks import questions
 from toolsavvy.methods.common import say
 from toolsavvy.methods.plans import UNTRAINED
-from toolsavvy.methods.shared_answers import SharedAnswers, weights_digest
+from toolsavvy.methods.shared_answers import SharedAnswers
+from toolsavvy.models.digest import weights_digest
 from toolsavvy.models.loading import load_base, resolve_precision
 from toolsavvy.models.text import TextEncoder, chat_frame
 from toolsavvy.models.tuning import plain

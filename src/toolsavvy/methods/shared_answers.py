@@ -6,15 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from toolsavvy.assets import cache_dir
 from toolsavvy.methods.arrays import load_arrays, save_arrays
-
-_ADAPTERS = ("lora_", "trainable_tokens_")
-"""Parts of parameters' names that are nothing before training."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +18,7 @@ class SharedAnswers:
     """Answers in the cache, by everything that they follow from.
 
     Args:
-        model: what the weights are, as `weights_digest` says.
+        model: what the weights are, as `models.digest.weights_digest` says.
         rest: further facts: catalog, frame, what stands for a tool, precision.
     """
 
@@ -41,19 +37,3 @@ class SharedAnswers:
     def save(self, questions: str, answers: Mapping[str, np.ndarray]) -> None:
         """Keep answers for other runs."""
         save_arrays(self.path(questions), answers)
-
-
-def weights_digest(model: Any) -> str:
-    """sha256 over a model's weights, each once; adapters change nothing before they are trained and are left out."""
-    parts = []
-    for name, tensor in model.state_dict().items():
-        if not any(part in name for part in _ADAPTERS):
-            raw = tensor.detach().cpu().contiguous().flatten().view(_bytes()).numpy()
-            parts.append(hashlib.sha256(repr(tuple(tensor.shape)).encode() + raw.tobytes()).hexdigest())
-    return hashlib.sha256("".join(sorted(set(parts))).encode()).hexdigest()
-
-
-def _bytes() -> Any:
-    import torch
-
-    return torch.uint8

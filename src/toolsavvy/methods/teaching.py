@@ -22,8 +22,8 @@ from toolsavvy.config.necessity import TeachConfig
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.methods.common import hardware
-from toolsavvy.methods.shared_answers import weights_digest
 from toolsavvy.models.chat import Message
+from toolsavvy.models.digest import weights_digest
 from toolsavvy.models.loading import load_tensors, resolve_precision, save_tensors
 from toolsavvy.models.prompts import Prompt, render
 from toolsavvy.models.text import TextEncoder
