@@ -23,9 +23,9 @@ _EXPECTED = "an object with prompt, index, text, tokens and finished"
 
 
 def prompt_digest(prompt: Prompt) -> str:
-    """sha256 over all that a prompt is: turns, tools and prefill."""
+    """sha256 over all that a prompt is: turns, tools (in the order in which templates write them) and prefill."""
     turns = [[turn.role, turn.content] for turn in prompt.messages]
-    text = json.dumps([turns, prompt.tools, prompt.prefill], sort_keys=True, default=dict)
+    text = json.dumps([turns, prompt.tools, prompt.prefill], default=dict)
     return sha256(text.encode()).hexdigest()
 
 
