@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from necessity.planted import CALCULATOR, planted_model, planted_questions
 
+from planted_models import CALCULATOR, planted_model, planted_questions
 from toolsavvy.config.compose import compose, typed
 from toolsavvy.decoding.sampling import LocalSampler
 from toolsavvy.errors import UserError
@@ -28,11 +29,12 @@ SETTINGS = (
     "probe.halvings=1", "method.sampling.n=4", "method.sampling.temperature=0.02", "method.sampling.max_tokens=4",
     "method.action.max_tokens=4", "method.resamples=100",
 )  # fmt: skip
-EVERYTHING = ("method.action.samples=2", "method.steering.alphas=[1.0]", "method.steering.random=1", "method.prefill=16")
-MODEL, TOKENIZER, _ = planted_model()
-ASKED = QuestionSet(
-    "planted", tuple(planted_questions(120)), (CALCULATOR,), "", {"neutral": "", "discouraging": "No.", "encouraging": "Yes."}
+EVERYTHING = (
+    "method.action.samples=2", "method.steering.alphas=[1.0]", "method.steering.random=1", "method.prefill=16",
 )  # fmt: skip
+MODEL, TOKENIZER, _ = planted_model()
+WORDINGS = {"neutral": "", "discouraging": "No.", "encouraging": "Yes."}
+ASKED = QuestionSet("planted", tuple(planted_questions(120)), (CALCULATOR,), "", WORDINGS)
 
 
 class Counting(LocalSampler):
@@ -45,15 +47,28 @@ class Counting(LocalSampler):
         super().draw(prompts, indices, **how)
 
 
-@pytest.fixture(autouse=True)
-def _planted(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    monkeypatch.setenv("TOOLSAVVY_CACHE", str(tmp_path_factory.mktemp("cache")))
+@contextmanager
+def planted(cache: Path) -> Iterator[None]:
+    """The planted model is asked, whatever the settings name, and keeps its samples in a cache of its own."""
     sampler = Counting(MODEL, TOKENIZER, name="planted", batch_size=64)
-    monkeypatch.setattr(
-        subjects, "subject_of", lambda *_: subjects.Subject("planted", sampler, MODEL, TOKENIZER)
-    )  # fmt: skip
-    Counting.drawn = 0
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TOOLSAVVY_CACHE", str(cache))
+        patch.setattr(subjects, "subject_of", lambda *_: subjects.Subject("planted", sampler, MODEL, TOKENIZER))
+        Counting.drawn = 0
+        yield
+
+
+@pytest.fixture(scope="module")
+def light(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with the random split alone, which several tests look at."""
+    with planted(tmp_path_factory.mktemp("light_cache")):
+        return measured(tmp_path_factory.mktemp("light") / "run", "probe.splits=[random]")
+
+
+@pytest.fixture(autouse=True)
+def _planted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with planted(tmp_path_factory.mktemp("cache")):
+        yield
 
 
 def measured(folder: Path, *overrides: str, asked: QuestionSet = ASKED) -> Path:
@@ -93,8 +108,8 @@ def test_everything_is_told_once_and_agrees_with_what_was_seen(tmp_path: Path) -
     assert card["questions"] == "planted"
 
 
-def test_attribution_counts_every_question_once(tmp_path: Path) -> None:
-    found = results(measured(tmp_path / "run", "probe.splits=[random]"))
+def test_attribution_counts_every_question_once(light: Path) -> None:
+    found = results(light)
     kinds = ("n_aligned", "n_cancelled", "n_stage_1", "n_stage_2")
     counts = [found["attribution", "random/half", kind]["value"] for kind in kinds]
     assert sum(counts) == 120
@@ -168,8 +183,8 @@ def test_labels_of_a_benchmark_stand_beside_the_action(tmp_path: Path) -> None:
     assert ("necessity", "strict", "n_c") not in found
 
 
-def test_a_run_that_was_cut_off_before_its_probes_gives_the_same_numbers(tmp_path: Path) -> None:
-    whole = results(measured(tmp_path / "whole", "probe.splits=[random]"))
+def test_a_run_that_was_cut_off_before_its_probes_gives_the_same_numbers(light: Path, tmp_path: Path) -> None:
+    whole = results(light)
     from toolsavvy.methods.knowing import probed
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError):
@@ -181,13 +196,12 @@ def test_a_run_that_was_cut_off_before_its_probes_gives_the_same_numbers(tmp_pat
     assert {k: v["value"] for k, v in again.items()} == {k: v["value"] for k, v in whole.items()}
 
 
-def test_the_deployed_probe_says_what_the_study_said(tmp_path: Path) -> None:
+def test_the_deployed_probe_says_what_the_study_said(light: Path) -> None:
     from toolsavvy.necessity.deployed import load_probe
 
-    folder = measured(tmp_path / "run", "probe.splits=[random]")
-    probe = load_probe(folder / "model")
+    probe = load_probe(light / "model")
     probe.check(MODEL, TOKENIZER)
     scores = np.array([probe.needs_tool(MODEL, TOKENIZER, q.text) for q in ASKED.questions[:24]])
-    (seen,) = read_observed(folder)
+    (seen,) = read_observed(light)
     need = seen.observed.correct[:24] < 4
     assert scores[need].mean() > scores[~need].mean() + 0.3

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import CALL, LAYER, planted_model, planted_prompts, planted_questions
 
+from planted_models import CALL, LAYER, planted_model, planted_prompts, planted_questions
 from toolsavvy.decoding import steering as decoding_steering
 from toolsavvy.decoding.sampling import LocalSampler
 from toolsavvy.errors import UserError

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import planted_model, planted_prompts, planted_questions
 
+from planted_models import planted_model, planted_prompts, planted_questions
 from toolsavvy.decoding.samples import Heard, Sample
 from toolsavvy.decoding.sampling import LocalSampler
 from toolsavvy.metrics import paired_difference

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from planted import PLACES, World, cells, world
+from planted_states import PLACES, World, cells, world
 
 from toolsavvy.errors import UserError
 from toolsavvy.hidden.cells import Cell
