@@ -154,6 +154,7 @@ def test_digests_tell_prompts_apart() -> None:
         Prompt((user,)),
         Prompt((Message("system", "be brief"), user)),
         Prompt((user,), (TOOL,)),
+        Prompt((user,), (dict(reversed(TOOL.items())),)),  # templates write it in this order
         Prompt((user,), prefill="The"),
         Prompt((Message("user", "2+3?"),)),
     ]
