@@ -11,7 +11,7 @@ from toolsavvy.calls.attempts import Call, Flaw, Offered
 from toolsavvy.calls.dialects import DIALECTS, MOST
 
 Outcome = Literal["called", "not_called", "malformed", "refused"]
-"""What an answer to a prompt with tools is, as `necessity.question` has it."""
+"""What an answer to a prompt with tools is; a malformed call is never "not called"."""
 
 _ENDS = re.compile(
     r"(?:\s|<\|(?:eot_id|eom_id|im_end|end_of_text|endoftext|end|return)\|>|</s>|<eos>|<end_of_turn>|<turn\|>)*\Z"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-Outcome = Literal["called", "not_called", "malformed", "refused"]
-"""What an answer to a prompt with tools is; a malformed call is never "not called"."""
+from toolsavvy.calls.parsing import Outcome
 
 
 @dataclass(frozen=True)
