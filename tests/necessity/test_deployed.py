@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import runpy
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -46,10 +46,16 @@ def toy() -> tuple[Any, Any]:
     return toy_model(seed=0)
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, toy: tuple[Any, Any]) -> Path:
+    folder = tmp_path_factory.mktemp("saved")
+    save_probe(folder, DeployedProbe.of(FITS, 1, CARD), *toy, KNOWN)
+    return folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, toy: tuple[Any, Any]) -> Path:
-    save_probe(tmp_path / "model", DeployedProbe.of(FITS, 1, CARD), *toy, KNOWN)
-    return tmp_path / "model"
+def folder(tmp_path: Path, saved: Path) -> Path:
+    return Path(shutil.copytree(saved, tmp_path / "model"))
 
 
 def test_a_probe_says_after_loading_what_its_weights_say_of_the_hidden_state(
@@ -70,13 +76,15 @@ def test_a_probe_says_after_loading_what_its_weights_say_of_the_hidden_state(
     assert probe.prefill(0.5) == CARD.prefills.answer
 
 
-def test_the_example_runs_and_gives_the_known_score(folder: Path) -> None:
+def test_the_example_runs_and_gives_the_known_score(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     lines = (folder / "example.py").read_text().strip().splitlines()
     code = [line for line in lines if line and not line.startswith(('"""', "import", "from"))]
     assert len(code) <= 10
-    command = [sys.executable, str(folder / "example.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    score, decision = done.stdout.split(maxsplit=1)
+    monkeypatch.setattr("sys.argv", ["example.py"])
+    runpy.run_path(str(folder / "example.py"), run_name="__main__")
+    score, decision = capsys.readouterr().out.split(maxsplit=1)
     known = load_probe(folder).card.known_score
     assert float(score) == pytest.approx(known, abs=1e-3)
     assert decision.strip() == ("call the tool" if known >= 0.6 else "answer directly")
