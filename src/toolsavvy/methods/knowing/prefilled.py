@@ -105,7 +105,7 @@ def prefill(
 def _threshold(forced: Forced, scores: np.ndarray) -> float:
     """The cheapest one on validation questions; 0 (a probability of one half) where no call's result is known."""
     called = forced.call.judged
-    if not np.isfinite(called.correct[called.called()]).any():
+    if not np.isfinite(called.correct[called.called]).any():
         return 0.0
     return cheapest_threshold(forced, scores, MOST_LOST)
 
