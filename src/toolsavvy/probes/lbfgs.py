@@ -1,8 +1,7 @@
-"""Batched L-BFGS for logistic regression: many problems over a few matrices, which share every pass over them."""
+"""Batched L-BFGS for logistic regression: many problems over one matrix, which share every pass over it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +13,7 @@ from toolsavvy.probes.problems import Fits, Problems
 MEMORY = 32  # pairs of steps and turns
 FREEZE = 3  # the step at which the first metric is fixed, and memory starts anew
 SEARCH = 10  # most tries of a line search
-WORTH = 4  # from so many problems a cell on, finding its metric takes less time than it saves
+WORTH = 4  # from so many problems a cell on, they are faster together than each by `newton.py`
 FULL, RANK = 1024, 512  # widest features whose covariance is taken apart whole; directions kept of wider ones
 
 
@@ -83,16 +82,16 @@ def metric_of(table: Table) -> Metric:
 
 
 @torch.inference_mode()
-def solve(tables: Sequence[Table], problems: Problems, tolerance: float, max_steps: int) -> list[Fits]:
-    """Fit the same problems on several cells at once, until every gradient is small."""
-    solver = Solver(tables, problems)
+def solve(table: Table, problems: Problems, tolerance: float, max_steps: int) -> Fits:
+    """Fit problems on one cell at once, until every gradient is small."""
+    solver = Solver(table, problems)
     while solver.step < max_steps:
         solver.retire(tolerance)
         if not len(solver.alive):
             break
         solver.advance()
     solver.retire(np.inf)
-    return solver.fits(tables)
+    return solver.fits(table)
 
 
 class History:
@@ -165,44 +164,32 @@ class History:
 
 
 class Solver:
-    """State of all problems that have not converged, cell by cell; a vector is d weights and the intercept."""
+    """State of all problems that have not converged; a vector is d weights and the intercept."""
 
-    def __init__(self, tables: Sequence[Table], problems: Problems) -> None:
-        self.matrices = [table.shared for table in tables]
-        self.metrics = [metric_of(table) for table in tables] if len(problems) >= WORTH else None
-        self.shift, self.factor = (torch.cat([getattr(t, name) for t in tables]) for name in ("shift", "factor"))
-        used, cells = tables[0].used, len(tables)
-        rows = torch.from_numpy(problems.rows[:, used].astype(np.float32))
+    def __init__(self, table: Table, problems: Problems) -> None:
+        self.matrix, self.metric = table.shared, metric_of(table)
+        self.shift, self.factor = table.shift, table.factor
+        rows = torch.from_numpy(problems.rows[:, table.used].astype(np.float32))
         sizes = rows.sum(1, keepdim=True)
-        self.rows = (rows / sizes).repeat(cells, 1)
-        self.targets = torch.from_numpy(problems.targets[:, used].astype(np.float32)).repeat(cells, 1)
+        self.rows = rows / sizes
+        self.targets = torch.from_numpy(problems.targets[:, table.used].astype(np.float32))
         strengths = torch.from_numpy(np.asarray(problems.strengths, dtype=np.float64))[:, None]
-        self.penalty = (1 / (strengths * sizes)).float().repeat(cells, 1)
-        count, width = cells * len(problems), self.matrices[0].shape[1] + 1
-        self.cell = torch.arange(cells).repeat_interleave(len(problems))
+        self.penalty = (1 / (strengths * sizes)).float()
+        count, width = len(problems), self.matrix.shape[1] + 1
         self.solution, self.alive, self.step = torch.zeros(count, width), torch.arange(count), 0
         self.taken = torch.full((count,), -1)
         self.reached = torch.full((count,), torch.inf, dtype=torch.float64)
-        self.point, self.odds = torch.zeros(count, width), torch.zeros(count, len(used))
+        self.point, self.odds = torch.zeros(count, width), torch.zeros(count, len(self.matrix))
         self.history = History(count, width)
-        self.spans = self.find_spans()
         self.residual, self.curvature = self.pull(self.odds)
         self.weight = self.curvature.sum(1, keepdim=True)
         self.slope = self.gradient()
         self.turned = self.precondition(self.slope)
 
-    def find_spans(self) -> list[tuple[int, slice]]:
-        """Which of the problems that are left are whose cell's."""
-        cells, counts = self.cell.unique_consecutive(return_counts=True)
-        ends = counts.cumsum(0).tolist()
-        return [(c, slice(e - n, e)) for c, e, n in zip(cells.tolist(), ends, counts.tolist(), strict=True)]
-
     def forward(self, vectors: Tensor) -> Tensor:
         """Log-odds [problem, item] of weights and intercepts."""
         own = vectors[:, :-1] * self.factor
-        odds = torch.empty(len(own), len(self.matrices[0]))
-        for cell, span in self.spans:
-            torch.mm(own[span], self.matrices[cell].T, out=odds[span])
+        odds = own @ self.matrix.T
         return odds.add_((vectors[:, -1] - torch.linalg.vecdot(own, self.shift))[:, None])
 
     def pull(self, odds: Tensor) -> tuple[Tensor, Tensor]:
@@ -215,8 +202,7 @@ class Solver:
         """Gradient of the objective by standardised weights and intercept."""
         slope = torch.empty_like(self.point)
         weights = slope[:, :-1]
-        for cell, span in self.spans:
-            weights[span] = self.residual[span] @ self.matrices[cell]
+        weights.copy_(self.residual @ self.matrix)
         total = self.residual.sum(1, keepdim=True)
         weights.addcmul_(self.shift, total, value=-1).mul_(self.factor)
         weights.addcmul_(self.point[:, :-1], self.penalty)
@@ -225,18 +211,15 @@ class Solver:
 
     def precondition(self, vectors: Tensor) -> Tensor:
         """The first metric times vectors."""
-        if self.metrics is None:
-            return vectors
         result = torch.empty_like(vectors)
-        for cell, span in self.spans:
-            result[span, :-1] = self.metrics[cell].solve(vectors[span, :-1], self.weight[span], self.penalty[span])
+        result[:, :-1] = self.metric.solve(vectors[:, :-1], self.weight, self.penalty)
         result[:, :-1] *= self.factor > 0
         result[:, -1:] = vectors[:, -1:] / self.weight
         return result
 
     def advance(self) -> None:
         """One step of every problem that is left."""
-        if self.step == FREEZE and self.metrics is not None:
+        if self.step == FREEZE:
             self.weight = self.curvature.sum(1, keepdim=True).clamp(min=1e-6)
             self.turned = self.precondition(self.slope)
             self.history.restart()
@@ -291,16 +274,12 @@ class Solver:
         if done.sum() * 6 < len(done):  # leaving the batch copies it
             return
         keep = ~done
-        for name in ("shift", "factor", "rows", "targets", "penalty", "cell", "point", "odds", "residual",
+        for name in ("shift", "factor", "rows", "targets", "penalty", "point", "odds", "residual",
                      "curvature", "weight", "slope", "turned", "alive"):  # fmt: skip
             setattr(self, name, getattr(self, name)[keep])
         self.history.keep(keep)
-        self.spans = self.find_spans()
 
-    def fits(self, tables: Sequence[Table]) -> list[Fits]:
+    def fits(self, table: Table) -> Fits:
         """What was found, in each problem's own standardisation of the raw features."""
-        parts = [part.chunk(len(tables)) for part in (self.solution, self.taken, self.reached)]
-        return [
-            Fits(x[:, :-1].numpy().copy(), x[:, -1].numpy().copy(), *to_raw(table), taken.numpy(), reached.numpy())
-            for table, x, taken, reached in zip(tables, *parts, strict=True)
-        ]
+        weights, bias = self.solution[:, :-1].numpy().copy(), self.solution[:, -1].numpy().copy()
+        return Fits(weights, bias, *to_raw(table), self.taken.numpy(), self.reached.numpy())

@@ -1,16 +1,17 @@
 """L2 logistic regression of many problems at once: every pass over a cell's features serves all of them.
 
 The objective is scikit-learn's: mean log loss over a problem's training rows + |w|^2 / (2 C n), intercept unpenalised,
-on features standardised by those rows. Standardisation is an affine change of the weights, so that folds share one
-matrix. Solver: L-BFGS (`lbfgs.py`); log-odds are kept, so that a step is two matrix products however many lengths it
-tries. With several problems a cell its first metric is (h S + 1 / (C n))^-1, with S the features' covariance and h the
-mean p (1 - p).
+on features standardised by those rows. With several problems a cell, standardisation is an affine change of weights, so
+that folds share one matrix. Their solver is L-BFGS (`lbfgs.py`), whose first metric is (h S + 1 / (C n))^-1 with S the
+features' covariance and h the mean p (1 - p). With few problems a cell, each is solved by Newton steps from what its
+neighbour has found (`newton.py`). Both keep log-odds, so that a line search passes over nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -19,10 +20,11 @@ import torch
 
 from toolsavvy.errors import UserError
 from toolsavvy.hidden.cells import Cells
+from toolsavvy.probes import newton
 from toolsavvy.probes.lbfgs import WORTH, Table, solve
 from toolsavvy.probes.problems import Fits, Problems
 
-GROUP = 12e6  # bytes of the cells that one solver takes on while each has few problems: they should stay in the cache
+CHAIN = 16  # most cells that are solved one from the other, in one thread
 ROUNDING = float(np.finfo(np.float32).eps) * 4
 
 
@@ -64,11 +66,52 @@ def fit_cells(
     """
     check_problems(problems)
 
-    def work(cells: list[np.ndarray]) -> list[Fits]:
-        return solve([standardised(cell, problems) for cell in cells], problems, tolerance, max_steps)
+    source = Source(features, problems)
+    few = len(problems) < WORTH
 
-    groups = grouped(checked(features, problems), len(problems))
-    return [fits for found in in_threads(work, groups) for fits in found]
+    def work(chain: range) -> list[Fits]:
+        cells = (source.read(index) for index in chain)
+        if few:
+            return list(fitted_in_turn(cells, problems, tolerance, max_steps))
+        return [solve(standardised(cell, problems), problems, tolerance, max_steps) for cell in cells]
+
+    size = min(CHAIN, -(-len(source) // 8)) if few else 1
+    chains = (range(first, min(first + size, len(source))) for first in range(0, len(source), max(size, 1)))
+    with controller().limit(limits=1, user_api="blas"):
+        return [fits for found in in_threads(work, chains) for fits in found]
+
+
+@cache
+def controller() -> Any:
+    """Of the threads that numpy's products take."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def fitted_in_turn(cells: Iterator[np.ndarray], problems: Problems, tolerance: float, max_steps: int) -> Iterator[Fits]:
+    """Every problem by itself, each cell from the one before."""
+    starts: list[newton.Start | None] = [None] * len(problems)
+    rooms = [newton.Room() for _ in starts]
+    for cell in cells:
+        found = []
+        for index, (targets, rows) in enumerate(zip(problems.targets, problems.rows, strict=True)):
+            whole = rows.all()
+            features, strength = cell if whole else cell[rows], float(problems.strengths[index])
+            solution = newton.solve(
+                features, targets if whole else targets[rows], strength, tolerance, max_steps, starts[index],
+                rooms[index],
+            )  # fmt: skip
+            starts[index] = solution.start
+            found.append(solution)
+        fits = Fits(
+            np.stack([s.weights for s in found]), np.array([s.bias for s in found], np.float32),
+            np.stack([s.mean for s in found]), np.stack([s.scale for s in found]),
+            np.array([s.steps for s in found]), np.array([s.gradient for s in found]),
+        )  # fmt: skip
+        if ((fits.gradient > tolerance) & (fits.steps < max_steps)).any():  # separable and hardly penalised
+            fits = solve(standardised(cell, problems), problems, tolerance, max_steps)
+        yield fits
 
 
 def in_threads(work: Any, items: Iterator[Any]) -> Iterator[Any]:
@@ -92,39 +135,53 @@ def in_threads(work: Any, items: Iterator[Any]) -> Iterator[Any]:
         torch.set_num_threads(threads)
 
 
-def grouped(cells: Iterator[np.ndarray], problems: int) -> Iterator[list[np.ndarray]]:
-    """Several cells at once while each has few problems: one step's fixed costs are shared."""
-    for cell in cells:
-        size = max(1, int(GROUP / max(cell.nbytes, 1))) if problems < WORTH else 1
-        yield [cell, *islice(cells, size - 1)]
+class Source:
+    """Features cell by cell, float32 [item, d]."""
+
+    def __init__(self, features: np.ndarray | Cells | Sequence[np.ndarray], problems: Problems) -> None:
+        self.features: Any = features
+        self.reads = hasattr(features, "read")
+        self.rows = problems.rows
+        self.used = np.asarray(problems.rows.any(0))
+
+    def __len__(self) -> int:
+        return len(self.features.cells if self.reads else self.features)
+
+    def read(self, index: int) -> np.ndarray:
+        """One cell, finite wherever a problem trains.
+
+        Raises:
+            UserError: another shape, or features that are not finite in a training row; problem and cell are named.
+        """
+        states = np.ascontiguousarray(self.features.read(index) if self.reads else self.features[index], np.float32)
+        if states.ndim != 2 or len(states) != self.used.size:
+            raise UserError(
+                f"features {states.shape}", where=self.name(index), expected=f"[item, d] with {self.used.size} items"
+            )
+        with np.errstate(over="ignore", invalid="ignore"):
+            suspects = np.flatnonzero(~np.isfinite(states @ np.ones(states.shape[1], np.float32)) & self.used)
+        bad = suspects[~np.isfinite(states[suspects]).all(1)]
+        if len(bad):
+            raise UserError(
+                f"features of {len(bad)} training items are not finite (first: item {bad[0]})",
+                where=f"probe problem {int(self.rows[:, bad[0]].argmax())}, {self.name(index)}",
+                expected="finite features in every training row",
+                fix="take these items out of rows (texts too short for a position have rows of NaN)",
+            )
+        return states
+
+    def name(self, index: int) -> str:
+        """How messages call a cell."""
+        if not self.reads:
+            return f"cell {index}"
+        cell = self.features.cells[index]
+        return f"layer {cell.layer}, position {cell.position} of the {cell.of}"
 
 
 def checked(features: np.ndarray | Cells | Sequence[np.ndarray], problems: Problems) -> Iterator[np.ndarray]:
-    """Features of one cell after the other, float32 [item, d], finite wherever a problem trains.
-
-    Raises:
-        UserError: other shapes, or features that are not finite in a training row; problem and cell are named.
-    """
-    source: Any = features
-    read = getattr(source, "read", None)
-    cells = source if read is None else source.cells
-    used, items = problems.rows.any(0), problems.rows.shape[1]
-    for index, cell in enumerate(cells):
-        name = f"cell {index}" if read is None else f"layer {cell.layer}, position {cell.position} of the {cell.of}"
-        states = np.ascontiguousarray(cell if read is None else read(index), dtype=np.float32)
-        if states.ndim != 2 or len(states) != items:
-            raise UserError(f"features {states.shape}", where=name, expected=f"[item, d] with {items} items")
-        with np.errstate(over="ignore", invalid="ignore"):
-            suspects = np.flatnonzero(~np.isfinite(states.sum(1)) & used)
-        bad = suspects[~np.isfinite(states[suspects]).all(1)]
-        if len(bad):
-            problem = int(problems.rows[:, bad[0]].argmax())
-            raise UserError(
-                f"features of {len(bad)} training items are not finite (first: item {bad[0]})",
-                where=f"probe problem {problem}, {name}", expected="finite features in every training row",
-                fix="take these items out of rows (texts too short for a position have rows of NaN)",
-            )  # fmt: skip
-        yield states
+    """Cells one after the other, as `Source.read` gives them."""
+    source = Source(features, problems)
+    return (source.read(index) for index in range(len(source)))
 
 
 def check_problems(problems: Problems) -> None:
