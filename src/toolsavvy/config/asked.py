@@ -11,6 +11,12 @@ from toolsavvy.errors import UserError
 
 CHECKERS = {"arithmetic": "number", "truthfulqa": "similarity", "labelled": "none", "recorded": "none"}
 """Module of the questions -> the checker that they ask for where the run names none."""
+READERS = {
+    "arithmetic": ("number", "none"),
+    "truthfulqa": ("similarity", "likelihood", "judge", "none"),
+    "labelled": ("none",),
+}
+"""Module of the questions -> the checkers that find in them what they compare answers with."""
 
 
 def groups_asked(questions: Any, method: NecessityConfig) -> frozenset[str]:
@@ -37,5 +43,24 @@ def groups_asked(questions: Any, method: NecessityConfig) -> frozenset[str]:
             fix="method.teach.questions=0, or method.sampling.backend=local",
         )  # fmt: skip
     checker = method.sampling.checker or CHECKERS.get(kind)
+    _check_checker(kind, checker, method)
     also = {"similarity": {"encoder"}, "judge": {"llm"}}.get(str(checker), set[str]())
     return frozenset({"questions", "llm" if server else "model", *also})
+
+
+def _check_checker(kind: str, checker: str | None, method: NecessityConfig) -> None:
+    """A checker must fit the questions and the back end before thousands of answers are sampled for it."""
+    allowed = READERS.get(kind, (checker,))
+    if method.sampling.backend == "server":
+        allowed = tuple(name for name in allowed if name != "likelihood")
+    if checker not in allowed:
+        on = " on a server" if checker == "likelihood" else ""
+        raise UserError(
+            f"{checker} can't check answers to {kind}{on}", where="method.sampling.checker",
+            expected=" | ".join(map(str, allowed)), fix=f"method.sampling.checker={allowed[0] if allowed else 'null'}",
+        )  # fmt: skip
+    if checker == "likelihood" and method.sampling.min_correct not in (None, 1):
+        raise UserError(
+            "likelihoods give one verdict a question", where="method.sampling.min_correct", expected="null",
+            fix="method.sampling.min_correct=null",
+        )  # fmt: skip

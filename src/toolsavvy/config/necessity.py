@@ -163,6 +163,12 @@ class NecessityConfig(MethodConfig):
         at_least(self.prefill, 0, "method.prefill")
         for cost in self.costs:
             at_least(cost, 0, "method.costs")
+        if self.action.samples > 1 and self.sampling.temperature == 0:
+            raise UserError(
+                f"{self.action.samples} actions at temperature 0 are {self.action.samples} times the same",
+                where="method.action.samples", expected="0 where method.sampling.temperature is 0",
+                fix="method.action.samples=0 or method.sampling.temperature=0.7",
+            )  # fmt: skip
 
 
 @dataclass
@@ -202,7 +208,7 @@ class ProbeConfig:
             at_least(strength, 0, "probe.strengths", strict=True)
         at_least(self.folds, 2, "probe.folds")
         at_least(self.shuffles, 0, "probe.shuffles")
-        at_least(self.halvings, 0, "probe.halvings")
+        at_least(self.halvings, 1, "probe.halvings")
         for key in ("kinds", "splits", "strengths"):
             if not getattr(self, key):
                 raise UserError("is empty", where=f"probe.{key}", expected="at least one")
