@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import yaml
 
+from toolsavvy.errors import UserError
 from toolsavvy.methods.knowing.observations import Seen, read_observed
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity.flips import flips
@@ -21,6 +22,8 @@ VARIED = {
     "domain": "questions.domain", "layers": "probe.layers", "seed": "seed",
 }  # fmt: skip
 """Column -> key of the configuration; columns in which nothing varies are left out."""
+SET, CHECKER = "set", "checker"
+"""Columns of what a run asked, and of who checked the answers: not every run says so by the same key."""
 REFERENCE = {"N": 10, "T": 0.7, "wording": "neutral"}
 """The published choice: labels of other runs are compared with this one's."""
 
@@ -31,7 +34,7 @@ class Compared:
 
     Args:
         seen: its observations.
-        settings: column of `VARIED` -> value.
+        settings: column -> value.
         strict: quadrants with N of N.
         released: quadrants with 9 of 10.
         rules_flip: share of labels that the two rules give differently.
@@ -70,7 +73,9 @@ def settings_of(folder: Path) -> dict[str, Any]:
         for part in key.split("."):
             node = node.get(part) if isinstance(node, Mapping) else None
         found[column] = node
-    return found
+    record = read_record(folder)
+    asked = record.get("questions")
+    return {SET: asked.get("name") if isinstance(asked, Mapping) else None, CHECKER: record.get("checker"), **found}
 
 
 def _reference(one: Seen, seen: Sequence[tuple[Seen, Mapping[str, Any]]]) -> Seen | None:
@@ -83,6 +88,11 @@ def _reference(one: Seen, seen: Sequence[tuple[Seen, Mapping[str, Any]]]) -> See
 
 
 def _compared(one: Seen, settings: Mapping[str, Any], reference: Seen | None, resamples: int) -> Compared:
+    if not (one.observed.samples > 0).all():
+        raise UserError(
+            "its answers were not checked: it has no labels to compare", where=str(one.folder),
+            expected="runs of method=necessity with a checker", fix="leave it out; its own report.html is whole",
+        )  # fmt: skip
     kept, called = action(one.observed, "parsed")
     labels = {rule: labels_of(one.observed, rule) for rule in ("strict", "released")}
     found = {rule: quadrants(mine[kept], called[kept], resamples=resamples) for rule, mine in labels.items()}
@@ -105,8 +115,8 @@ def _probes(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def columns_that_vary(rows: Sequence[Compared]) -> list[str]:
-    """Columns of `VARIED` in which the runs differ; the model's name is always shown."""
-    return [c for c in VARIED if len({repr(r.settings[c]) for r in rows}) > 1]
+    """Columns in which the runs differ; the model's name is always shown."""
+    return [c for c in (SET, CHECKER, *VARIED) if len({repr(r.settings[c]) for r in rows}) > 1]
 
 
 def label_rows(rows: Sequence[Compared]) -> tuple[list[str], list[list[str]]]:
