@@ -51,8 +51,9 @@ def recorded(cfg: Config, run: Run, source: Recorded, asked: QuestionSet) -> Non
 
 
 def measured(cfg: Config, run: Run, asked: QuestionSet) -> None:
-    """Everything, with a model at hand; without hidden states (a server, probe=none) it ends with the labels."""
+    """Everything, with a model at hand; without hidden states (a server, probe=none) it ends with self-assessment."""
     from toolsavvy.methods.knowing.behaviour import observe
+    from toolsavvy.methods.knowing.interventions import intervene
     from toolsavvy.methods.knowing.subject import subject_of
 
     subject = subject_of(cfg, run, asked)
@@ -63,12 +64,9 @@ def measured(cfg: Config, run: Run, asked: QuestionSet) -> None:
     if run.is_writer and cfg.predictions:
         texts = dict(zip(seen.ids, behaviour.actions, strict=True))
         write_observed(run.predictions, subject.label, seen, texts, {"answer": behaviour.answers})
-    tell_labels(cfg, run, story, subject.label, asked, seen)
+    tell_labels(cfg, run, story, subject.label, asked, seen, planned=behaviour.planned, soft=behaviour.soft)
     tell_sampled(cfg, run, story, subject.label, behaviour)
-    if subject.model is not None:
-        from toolsavvy.methods.knowing.interventions import intervene
-
-        intervene(cfg, run, story, asked, subject, behaviour)
+    intervene(cfg, run, story, asked, subject, behaviour)
     finish(run, story)
 
 

@@ -30,8 +30,8 @@ class Judged:
 
     Args:
         outcomes: [question].
-        correct: float64 [question], 1 right, 0 wrong; NaN for calls whose result nobody knows. Malformed calls and
-            refusals are wrong.
+        correct: float64 [question], 1 right, 0 wrong; NaN for calls whose result nobody knows, and for answers that
+            nobody checks. Malformed calls and refusals are wrong.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -63,7 +63,7 @@ class Judged:
 def judge(
     questions: Sequence[Question],
     texts: Sequence[str],
-    checker: Checker,
+    checker: Checker | None,
     tools: Sequence[Mapping[str, Any]] = (),
     execute: Execute | None = None,
 ) -> Judged:
@@ -72,7 +72,7 @@ def judge(
     Args:
         questions: in order.
         texts: one answer each.
-        checker: of answers without a call; one that it cannot read is wrong.
+        checker: of answers without a call; one that it cannot read is wrong. None where nothing can check them.
         tools: offered with questions that have none of their own.
         execute: carries calls out; None is `calculated`.
     """
@@ -81,8 +81,11 @@ def judge(
     outcomes: tuple[Outcome, ...] = tuple(outcome_of(text, own) for text, own in zip(texts, offered, strict=True))
     correct = np.zeros(len(questions))
     plain = [i for i, outcome in enumerate(outcomes) if outcome == "not_called"]
-    verdicts = checker.check([questions[i] for i in plain], [texts[i] for i in plain])
-    correct[plain] = [bool(verdict.correct) for verdict in verdicts]
+    if checker is None:
+        correct[plain] = np.nan
+    else:
+        verdicts = checker.check([questions[i] for i in plain], [texts[i] for i in plain])
+        correct[plain] = [bool(verdict.correct) for verdict in verdicts]
     for i, outcome in enumerate(outcomes):
         if outcome == "called":
             right = execute(questions[i], parse_calls(texts[i], offered[i]).calls)

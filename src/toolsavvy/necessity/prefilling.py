@@ -119,7 +119,7 @@ def ask_each(
     store: SampleStore,
     questions: Sequence[Question],
     prompts: Sequence[Prompt],
-    checker: Checker,
+    checker: Checker | None,
     *,
     tools: Sequence[Mapping[str, Any]] = (),
     max_tokens: int = 512,
@@ -150,7 +150,7 @@ def force(
     questions: Sequence[Question],
     prompts: Sequence[Prompt],
     prefills: Prefills,
-    checker: Checker,
+    checker: Checker | None,
     **how: Any,
 ) -> Forced:
     """Ask every question once after either sentence.

@@ -99,7 +99,7 @@ class Items:
         questions: in order.
         prompts: with tools offered, one each, in the wording that the probes read.
         needed: rule -> bool [question], the necessity labels.
-        checker: of answers without a call.
+        checker: of answers without a call; None where nothing can check them.
         tools: offered with questions that have none of their own.
         says: bool [question], whether the necessity probe says that the tool is needed; None leaves that policy out.
         execute: carries calls out; None evaluates the calculator's.
@@ -109,7 +109,7 @@ class Items:
     questions: Sequence[Question]
     prompts: Sequence[Prompt]
     needed: Mapping[str, np.ndarray]
-    checker: Checker
+    checker: Checker | None
     tools: Sequence[Mapping[str, Any]] = ()
     says: np.ndarray | None = None
     execute: Execute | None = None

@@ -40,6 +40,7 @@ class Behaviour:
         actions: the greedy answer of every question with the tool offered.
         checker: name of the checker behind `right`.
         soft: float64 [question], probability of being right where no answers were counted; None elsewhere.
+        planned: samples a question where some were stopped as their label was decided; None where counts are whole.
         sampled_calls: float64 [question], share of further samples with the tool that call; None where none were drawn.
         unread: samples in which no answer could be read.
         facts: tokens and samples, for run.json.
@@ -51,6 +52,7 @@ class Behaviour:
     actions: tuple[str, ...]
     checker: str
     soft: np.ndarray | None = None
+    planned: int | None = None
     sampled_calls: np.ndarray | None = None
     unread: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -83,6 +85,11 @@ def checker_of(cfg: Config, name: str) -> Checker:
     return Similarity(build(cfg.encoder)) if name == "similarity" else Judge(build(cfg.llm))
 
 
+def action_checker(cfg: Config, behaviour: Behaviour) -> Checker | None:
+    """The run's checker for answers with the tool offered; None where it reads no answers."""
+    return None if behaviour.checker in (LIKELIHOOD, "none") else checker_of(cfg, behaviour.checker)
+
+
 def observe(cfg: Config, run: Run, asked: QuestionSet, subject: Subject) -> Behaviour:
     """Sample answers without the tool, then let the model act with the tool offered.
 
@@ -92,7 +99,7 @@ def observe(cfg: Config, run: Run, asked: QuestionSet, subject: Subject) -> Beha
     name = cfg.method.sampling.checker or asked.checker
     needed = _believed(cfg, run, asked, subject) if name == LIKELIHOOD else _answered(cfg, run, asked, subject, name)
     with run.stage("act"):
-        greedy = _draw(cfg, subject, action_prompts(asked, cfg.method), 1, 0.0, cfg.method.action.max_tokens)
+        greedy = draw(cfg, subject, action_prompts(asked, cfg.method), 1, 0.0, cfg.method.action.max_tokens)
     actions = tuple(samples[0].text for samples in greedy.samples)
     outcomes: tuple[Any, ...] = tuple(
         outcome_of(text, q.tools or asked.tools) for q, text in zip(asked.questions, actions, strict=True)
@@ -100,8 +107,8 @@ def observe(cfg: Config, run: Run, asked: QuestionSet, subject: Subject) -> Beha
     ids = tuple(q.id for q in asked.questions)
     observed = Observed(ids, asked.families, needed.correct, needed.samples, outcomes)
     return Behaviour(
-        observed, needed.right, needed.answers, actions, name, needed.soft, _sampled_calls(cfg, run, asked, subject),
-        needed.unread, {**needed.facts, "action": _facts(greedy)},
+        observed, needed.right, needed.answers, actions, name, needed.soft, needed.planned,
+        _sampled_calls(cfg, run, asked, subject), needed.unread, {**needed.facts, "action": _facts(greedy)},
     )  # fmt: skip
 
 
@@ -114,6 +121,7 @@ class _Needed:
     right: np.ndarray | None
     answers: tuple[str, ...]
     soft: np.ndarray | None = None
+    planned: int | None = None
     unread: int = 0
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -130,7 +138,7 @@ def _answered(cfg: Config, run: Run, asked: QuestionSet, subject: Subject, name:
         stop = decide(settings.n, *sorted(wanted)).watch(lambda i, sample: bool(verdicts.of(i, [sample])[0]))
     with run.stage("sample"):
         prompts = answer_prompts(asked)
-        found = _draw(cfg, subject, prompts, settings.n, settings.temperature, settings.max_tokens, stop)
+        found = draw(cfg, subject, prompts, settings.n, settings.temperature, settings.max_tokens, stop)
     with run.stage("check answers"):
         known = verdicts.of_all(found.samples)
     right = np.zeros((len(asked), settings.n), dtype=bool)
@@ -146,7 +154,8 @@ def _answered(cfg: Config, run: Run, asked: QuestionSet, subject: Subject, name:
         )  # fmt: skip
     counts = np.array([len(own) for own in known], dtype=np.int64)
     answers = tuple(own[0].text if own else "" for own in found.samples)
-    return _Needed(right.sum(1), counts, right, answers, None, unread, {"samples": _facts(found)})
+    planned = settings.n if (counts < settings.n).any() else None
+    return _Needed(right.sum(1), counts, right, answers, None, planned, unread, {"samples": _facts(found)})
 
 
 def _believed(cfg: Config, run: Run, asked: QuestionSet, subject: Subject) -> _Needed:
@@ -174,7 +183,7 @@ def _sampled_calls(cfg: Config, run: Run, asked: QuestionSet, subject: Subject) 
     if not m:
         return None
     with run.stage("act, sampled"):
-        found = _draw(cfg, subject, action_prompts(asked, cfg.method), m, temperature, cfg.method.action.max_tokens)
+        found = draw(cfg, subject, action_prompts(asked, cfg.method), m, temperature, cfg.method.action.max_tokens)
     shares = [
         [outcome_of(s.text, q.tools or asked.tools) == "called" for s in own]
         for q, own in zip(asked.questions, found.samples, strict=True)
@@ -182,7 +191,7 @@ def _sampled_calls(cfg: Config, run: Run, asked: QuestionSet, subject: Subject) 
     return np.array([np.mean(own) for own in shares])
 
 
-def _draw(
+def draw(
     cfg: Config, subject: Subject, prompts: Sequence[Prompt], n: int, temperature: float, limit: int, stop: Any = None
 ) -> Asked:
     """Samples of every prompt, from the store where it has them."""

@@ -32,25 +32,32 @@ def rules_of(cfg: Config) -> tuple[Rule, ...]:
     return RULES if chosen is None else (*RULES, chosen)
 
 
-def tell_labels(cfg: Config, run: Run, story: Story, system: str, asked: QuestionSet, seen: Observed) -> None:
-    """Record and show quadrants, flips, soft need and costs."""
+def labels_by_rule(cfg: Config, asked: QuestionSet, seen: Observed, planned: int | None) -> dict[str, np.ndarray]:
+    """Necessity under every rule of the run, or the benchmark's where nothing was sampled: name -> bool [question]."""
+    if (seen.samples > 0).all():
+        return {rule_name(rule): labels_of(seen, rule, planned) for rule in rules_of(cfg)}
+    if all(q.needs_tool is None for q in asked.questions):
+        return {}
+    return {BENCHMARK: np.array([bool(q.needs_tool) for q in asked.questions])}
+
+
+def tell_labels(
+    cfg: Config, run: Run, story: Story, system: str, asked: QuestionSet, seen: Observed, *,
+    planned: int | None = None, soft: np.ndarray | None = None,
+) -> None:  # fmt: skip
+    """Record and show quadrants, flips, soft need and costs; `planned` and `soft` are as `Behaviour` has them."""
     n = cfg.method.resamples
     if (seen.samples > 0).all():
-        planned = cfg.method.sampling.n if _is_early(cfg, seen) else None
         rows = label_table(seen, rules_of(cfg), planned=planned, resamples=n, seed=cfg.seed)
         run.record(label_results(system, rows))
         _show_quadrants(story, system, rows)
         _show_families(story, rows)
         run.record(_flip_results(cfg, system, seen, planned))
         if planned is None:
-            run.record(_need_results(cfg, story, system, seen))
+            run.record(_need_results(cfg, story, system, seen, soft))
     if any(q.needs_tool is not None for q in asked.questions):
         run.record(_benchmark(cfg, story, system, asked, seen))
     _tell_outcomes(run, story, system, seen)
-
-
-def _is_early(cfg: Config, seen: Observed) -> bool:
-    return cfg.method.sampling.labels_only and len(set(seen.samples.tolist())) > 1
 
 
 def _show_quadrants(story: Story, system: str, rows: Sequence[Labelled]) -> None:
@@ -97,7 +104,7 @@ def _flip_results(cfg: Config, system: str, seen: Observed, planned: int | None)
     for fewer in FEWER:
         for rule in RULES if fewer < most else ():
             found = sample_size_flips(seen.correct, seen.samples, fewer, rule, **drawn)
-            yield number(system, f"{rule}|n={fewer}", "flips", getattr(found, "share", found))
+            yield number(system, f"{rule}|n={fewer}", "flips", found)
     if most > 1:
         prior = empirical_prior(seen.correct, seen.samples)
         for rule in RULES:
@@ -105,10 +112,10 @@ def _flip_results(cfg: Config, system: str, seen: Observed, planned: int | None)
             yield number(system, f"{rule}|again", "flips", mean(again, **drawn))
 
 
-def _need_results(cfg: Config, story: Story, system: str, seen: Observed) -> Iterator[Result]:
+def _need_results(cfg: Config, story: Story, system: str, seen: Observed, right: np.ndarray | None) -> Iterator[Result]:
     """Soft need, and what each policy costs where a call costs something."""
     drawn = {"resamples": cfg.method.resamples, "seed": cfg.seed}
-    soft = mean_need(seen.correct, seen.samples, **drawn)
+    soft = mean_need(seen.correct, seen.samples, **drawn) if right is None else mean(1 - right, **drawn)
     yield number(system, "all", "soft_need", soft)
     if int(seen.samples.min()) < 2:
         return
@@ -157,13 +164,16 @@ def _tell_outcomes(run: Run, story: Story, system: str, seen: Observed) -> None:
     story.text(f"outcomes: {system}", f"outcomes of {len(seen.outcomes)} questions with the tool offered: {listed}")
 
 
-def chosen_labels(cfg: Config, asked: QuestionSet, seen: Observed) -> tuple[str, np.ndarray]:
-    """The necessity that probes learn: the run's rule, or the benchmark's where nothing was sampled; with its name."""
-    if (seen.samples > 0).all():
-        rule: Rule = cfg.method.sampling.min_correct or "strict"
-        planned = cfg.method.sampling.n if _is_early(cfg, seen) else None
-        return rule_name(rule), labels_of(seen, rule, planned)
-    return BENCHMARK, np.array([bool(q.needs_tool) for q in asked.questions])
+def chosen_labels(
+    cfg: Config, asked: QuestionSet, seen: Observed, planned: int | None
+) -> tuple[str, np.ndarray | None]:
+    """The necessity that probes learn: the run's rule, or the benchmark's where nothing was sampled; with its name.
+
+    None where nobody said which questions are necessary.
+    """
+    labels = labels_by_rule(cfg, asked, seen, planned)
+    name = rule_name(cfg.method.sampling.min_correct or "strict")
+    return (name, labels[name]) if name in labels else (BENCHMARK, labels.get(BENCHMARK))
 
 
 def tell_sampled(cfg: Config, run: Run, story: Story, system: str, behaviour: Behaviour) -> None:

@@ -11,12 +11,12 @@ import numpy as np
 from toolsavvy.classification import sigmoid
 from toolsavvy.config.schema import Config, ModelConfig
 from toolsavvy.figures.curves import Curve, Mark, Panel, curve_panels
-from toolsavvy.methods.knowing.behaviour import Behaviour, action_prompts, checker_of, store_of
+from toolsavvy.methods.knowing.behaviour import Behaviour, action_checker, action_prompts, store_of
 from toolsavvy.methods.knowing.comparing import percent
 from toolsavvy.methods.knowing.probed import NECESSITY, Probed
 from toolsavvy.methods.knowing.results import number
 from toolsavvy.methods.knowing.story import Story
-from toolsavvy.methods.knowing.subject import TAUGHT, Subject, keep_model
+from toolsavvy.methods.knowing.subject import Subject, keep_model
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity import selfassessed
 from toolsavvy.necessity.deployed import DeployedProbe, save_probe
@@ -45,8 +45,7 @@ class Prefilling:
 
     def __init__(self, cfg: Config, asked: QuestionSet, subject: Subject, behaviour: Behaviour, probed: Probed) -> None:
         self.cfg, self.asked, self.subject, self.probed = cfg, asked, subject, probed
-        name = behaviour.checker if behaviour.checker in ("number", "similarity", "judge") else "number"
-        self.checker, self.limit = checker_of(cfg, name), cfg.method.action.max_tokens
+        self.checker, self.limit = action_checker(cfg, behaviour), cfg.method.action.max_tokens
         self.store = store_of(subject, 0.0, self.limit)
         self.prefills = Prefills.of(subject.tokenizer)
 
@@ -88,7 +87,8 @@ def prefill(
     )
     asking = Prefilling(cfg, asked, subject, behaviour, probed)
     with run.stage("prefill"):
-        threshold = _threshold(asking.forced(validation), scores[validation])
+        forced = asking.forced(validation)
+        threshold = 0.0 if asking.checker is None else _threshold(forced, scores[validation])
         decisions = {f"oracle ({probed.rule})": probed.necessary[test]}
         if said is not None:
             decisions["self-assessment"] = selfassessed.decisions(said[probed.rows[test]])
@@ -171,7 +171,7 @@ def deploy(cfg: Config, run: Run, asked: QuestionSet, subject: Subject, probed: 
         return
     chosen = found.chosen[0]
     folder, spec = run.model_dir, cfg.model
-    if TAUGHT in subject.label:
+    if cfg.method.teach.questions:
         keep_model(run, subject, {"taught": True})
         spec = ModelConfig(source="path", path=".", attention=cfg.model.attention)
     card = ProbeCard(

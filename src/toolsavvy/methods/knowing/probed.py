@@ -46,7 +46,7 @@ class Probed:
         prompts: [item], as the model read them.
         states: hidden states of the items.
         study: of both labels.
-        necessary: bool [item].
+        necessary: bool [item]; all False where nobody said.
         called: bool [item].
         rule: of `necessary`.
     """
@@ -69,9 +69,14 @@ def probe(
 ) -> Probed | None:
     """Take hidden states of the action prompts and probe both labels; None, the reason told, where neither varies."""
     seen = behaviour.observed
-    rule, needed = chosen_labels(cfg, asked, seen)
+    rule, needed = chosen_labels(cfg, asked, seen, behaviour.planned)
     rows = np.flatnonzero(seen.parsed())
-    labels = {NECESSITY: needed[rows], ACTION: seen.called()[rows]}
+    labels = {ACTION: seen.called()[rows]}
+    if needed is None:
+        why = "no answers were checked, and the questions have no labels of their own"
+        story.text("no probe for necessity", f"nobody said which questions are necessary: {why}")
+    else:
+        labels = {NECESSITY: needed[rows], **labels}
     varying = {name: values for name, values in labels.items() if 0 < values.sum() < len(values)}
     for name in labels.keys() - varying.keys():
         word = f"all {len(rows)}" if len(rows) and labels[name].all() else f"none of {len(rows)}"
@@ -89,7 +94,8 @@ def probe(
             states, varying, [q.family for q in questions], surface_features(questions).values,
             settings=_settings(cfg), store=run.checkpoints / "probes.jsonl", key=_key(subject, prompts),
         )  # fmt: skip
-    probed = Probed(rows, prompts, states, found, labels[NECESSITY], labels[ACTION], rule)
+    unknown = np.zeros(len(rows), dtype=bool)
+    probed = Probed(rows, prompts, states, found, labels.get(NECESSITY, unknown), labels[ACTION], rule)
     _tell(run, story, subject.label, probed)
     return probed
 

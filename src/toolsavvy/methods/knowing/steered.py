@@ -13,15 +13,14 @@ from toolsavvy.config.schema import Config
 from toolsavvy.decoding.steering import scale_of
 from toolsavvy.figures.curves import Curve, Panel, curve_panels
 from toolsavvy.hidden.cells import Cell
-from toolsavvy.methods.knowing.behaviour import Behaviour, action_prompts, checker_of
+from toolsavvy.methods.knowing.behaviour import Behaviour, action_checker, action_prompts
 from toolsavvy.methods.knowing.comparing import percent
-from toolsavvy.methods.knowing.labelling import rules_of
+from toolsavvy.methods.knowing.labelling import labels_by_rule
 from toolsavvy.methods.knowing.probed import NECESSITY, Probed
 from toolsavvy.methods.knowing.results import number
 from toolsavvy.methods.knowing.story import Story
 from toolsavvy.methods.knowing.subject import Subject
 from toolsavvy.metrics import Interval
-from toolsavvy.necessity.labels import labels_of, rule_name
 from toolsavvy.necessity.question import QuestionSet
 from toolsavvy.necessity.steering import Direction, Items, Setting, steer
 from toolsavvy.necessity.steering_curve import EVERY, SteeringCurve, SteeringPoint
@@ -56,10 +55,13 @@ def steer_all(
     cfg: Config, run: Run, story: Story, asked: QuestionSet, subject: Subject, behaviour: Behaviour, probed: Probed
 ) -> None:
     """Push along every direction at its probe's layer."""
+    if not labels_by_rule(cfg, asked, behaviour.observed, behaviour.planned):
+        story.text("no steering", "nobody said which questions are necessary: no mismatch could be counted")
+        return
     for label in cfg.method.steering.directions:
         place = _place(cfg, probed, label)
-        if place is None:
-            story.text(f"no steering along {label}", f"no probe for {label}: nothing to steer along")
+        if isinstance(place, str):
+            story.text(f"no steering along {label}", place)
             continue
         local: Any = subject.sampler  # its hooks are on the model at hand
         values = probed.necessary if label == NECESSITY else probed.called
@@ -73,14 +75,16 @@ def steer_all(
         _draw(story, label, curve)
 
 
-def _place(cfg: Config, probed: Probed, label: str) -> Place | None:
+def _place(cfg: Config, probed: Probed, label: str) -> Place | str:
+    """Where to steer along a label, or why it can't be done."""
     found = probed.best(label)
     if found is None:
-        return None
+        return f"no probe for {label}: nothing to steer along"
     layers = {c.layer for c in probed.study.cells if c.position == -1 and c.of == "prompt"}
     layer = cfg.method.steering.layer if cfg.method.steering.layer is not None else found.chosen[0].cell.layer
     if layer not in layers:
-        return None
+        known = ", ".join(map(str, sorted(layers))) or "none: add prompt to probe.kinds"
+        return f"the last prompt token of layer {layer} was not captured; layers of which it was: {known}"
     states = probed.states.read(list(probed.states.cells).index(Cell(layer, -1)))
     split = next(s for s in probed.study.splits if s.name == found.split and s.rotation == found.chosen[0].rotation)
     test = np.random.default_rng(cfg.seed).permutation(np.flatnonzero(split.test))[: cfg.method.steering.questions]
@@ -100,15 +104,13 @@ def _directions(label: str, place: Place, values: np.ndarray) -> list[Direction]
 def _items(cfg: Config, asked: QuestionSet, behaviour: Behaviour, probed: Probed, place: Place) -> Items:
     """Test questions, as they were asked before."""
     rows, prompts = probed.rows[place.test], action_prompts(asked, cfg.method)
-    seen = behaviour.observed
-    needed = {probed.rule: probed.necessary[place.test]}
-    if (seen.samples > 0).all() and not cfg.method.sampling.labels_only:
-        needed = {rule_name(rule): labels_of(seen, rule)[rows] for rule in rules_of(cfg)}
+    known = labels_by_rule(cfg, asked, behaviour.observed, behaviour.planned)
+    needed = {rule: labels[rows] for rule, labels in known.items()}
     scores = probed.study.out_of_fold.get("random", {}).get(NECESSITY)
     says = None if scores is None else scores[place.test] >= 0
-    name = behaviour.checker if behaviour.checker in ("number", "similarity", "judge") else "number"
     return Items(
-        [asked.questions[i] for i in rows], [prompts[i] for i in rows], needed, checker_of(cfg, name), asked.tools, says
+        [asked.questions[i] for i in rows], [prompts[i] for i in rows], needed,
+        action_checker(cfg, behaviour), asked.tools, says,
     )  # fmt: skip
 
 
