@@ -13,7 +13,6 @@ from toolsavvy.config.preflight import locate
 from toolsavvy.config.schema import Config, Plan
 from toolsavvy.methods import plans
 
-
 RANKING = ("catalog", "model", "encoder", "tuning", "indexing", "memorization")
 """Groups that are shown, unless the method asks questions."""
 

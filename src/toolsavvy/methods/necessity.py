@@ -61,6 +61,9 @@ def measured(cfg: Config, run: Run, asked: QuestionSet) -> None:
     behaviour = observe(cfg, run, asked, subject)
     run.note(**behaviour.facts, checker=behaviour.checker, unread=behaviour.unread)
     seen = behaviour.observed
+    if behaviour.checker != "none":
+        unread = f"; {behaviour.unread} of them could not be read and count as wrong" if behaviour.unread else ""
+        story.text("checker", f"answers without the tool were checked by: {behaviour.checker}{unread}")
     if run.is_writer and cfg.predictions:
         texts = dict(zip(seen.ids, behaviour.actions, strict=True))
         write_observed(run.predictions, subject.label, seen, texts, {"answer": behaviour.answers})

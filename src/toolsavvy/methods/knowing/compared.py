@@ -9,9 +9,8 @@ from rich.markup import escape
 
 from toolsavvy.assets import atomic_write
 from toolsavvy.figures.bars import Bar, quadrant_bars
-from toolsavvy.methods.knowing.comparing import Compared, columns_that_vary, compare, label_rows, percent, probe_rows
+from toolsavvy.methods.knowing.comparing import Compared, bar_of, columns_that_vary, compare, label_rows, probe_rows
 from toolsavvy.methods.knowing.story import rich_table
-from toolsavvy.necessity.labels import Quadrants
 from toolsavvy.page import Figure, Page, Section, Table
 from toolsavvy.report import console
 
@@ -57,14 +56,8 @@ def bars(rows: Sequence[Compared]) -> list[Bar]:
     for r in rows:
         told = ", ".join(f"{c}={r.settings[c]}" for c in varied)
         group = f"{r.seen.system} ({told})" if told else r.seen.system
-        found += [_bar("strict", group, r.strict), _bar("9 of 10", group, r.released)]
+        found += [bar_of("strict", group, r.strict), bar_of("9 of 10", group, r.released)]
     return found
-
-
-def _bar(label: str, group: str, q: Quadrants) -> Bar:
-    total = max(1, q.total)
-    shares = (q.n_c / total, q.n_nc / total, q.un_c / total, q.un_nc / total)
-    return Bar(label, group, shares, q.total, percent(q.mismatch_rate))
 
 
 def _markdown(title: str, head: Sequence[str], body: Sequence[Sequence[str]]) -> str:

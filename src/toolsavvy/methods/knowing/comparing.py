@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 from toolsavvy.errors import UserError
+from toolsavvy.figures.bars import Bar
 from toolsavvy.methods.knowing.observations import Seen, read_observed
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity.flips import flips
@@ -162,6 +162,8 @@ def _mcc(record: Mapping[str, Any] | None) -> str:
     return f"{record['value']:.2f}{ends}"
 
 
-def quadrant_shares(rows: Sequence[Compared]) -> np.ndarray:
-    """Shares of N-C, N-NC, UN-C, UN-NC under the strict rule, float64 [run, 4], for the bars."""
-    return np.array([np.array(r.strict.counts) / max(1, r.strict.total) for r in rows])
+def bar_of(label: str, group: str, q: Quadrants) -> Bar:
+    """The quadrants as one stacked bar."""
+    total = max(1, q.total)
+    shares = (q.n_c / total, q.n_nc / total, q.un_c / total, q.un_nc / total)
+    return Bar(label, group, shares, q.total, percent(q.mismatch_rate))

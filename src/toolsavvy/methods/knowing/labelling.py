@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from toolsavvy.config.schema import Config
-from toolsavvy.figures.bars import Bar, quadrant_bars
+from toolsavvy.figures.bars import quadrant_bars
 from toolsavvy.methods.knowing.behaviour import Behaviour
-from toolsavvy.methods.knowing.comparing import percent
+from toolsavvy.methods.knowing.comparing import bar_of, percent
 from toolsavvy.methods.knowing.results import count, label_results, number
 from toolsavvy.methods.knowing.story import Story
 from toolsavvy.necessity.flips import flips, mean, sample_size_flips
@@ -70,15 +70,8 @@ def _show_quadrants(story: Story, system: str, rows: Sequence[Labelled]) -> None
     ]  # fmt: skip
     note = "N necessary, UN not; C called, NC not. % with 95 % intervals over questions, at their natural prevalence."
     story.table(f"necessity and action: {system}", columns, cells, note)
-    bars = [bar_of(system, r) for r in heads if r.treatment == "parsed"]
+    bars = [bar_of(f"{system}, {r.rule}", "", r.quadrants) for r in heads if r.treatment == "parsed"]
     story.figure("labels", "Labels", lambda paths: quadrant_bars(paths, bars, title="Necessity and action"))
-
-
-def bar_of(system: str, row: Labelled, group: str = "") -> Bar:
-    """The quadrants as one stacked bar."""
-    q, total = row.quadrants, max(1, row.quadrants.total)
-    shares = (q.n_c / total, q.n_nc / total, q.un_c / total, q.un_nc / total)
-    return Bar(f"{system}, {row.rule}", group, shares, q.total, percent(q.mismatch_rate))
 
 
 def _show_families(story: Story, rows: Sequence[Labelled]) -> None:

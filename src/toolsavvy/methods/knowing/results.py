@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity.labels import QUADRANTS, Labelled
@@ -36,8 +36,3 @@ def label_results(system: str, rows: Iterable[Labelled]) -> Iterator[Result]:
             yield count(system, where, metric, questions, found.total)
         for metric in RATES:
             yield number(system, where, metric, getattr(found, metric))
-
-
-def headline(rows: Sequence[Labelled], rule: str) -> Labelled:
-    """All questions whose outcome was parsed, under one rule."""
-    return next(r for r in rows if (r.rule, r.treatment, r.family) == (rule, "parsed", ""))
