@@ -36,11 +36,23 @@ def test_checking_and_planning_a_run_loads_nothing_heavy(choices: str, tmp_path:
     assert done.stdout.splitlines()[-1] == "loaded [] 0", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report", "generate"}))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report", "generate", "necessity"}))
 def test_every_method_that_works_has_a_plan(name: str) -> None:
     overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
     plan = make_plan(typed(compose(overrides).config))
     assert plan.systems and plan.suites == ("catalog_test",)
+
+
+def test_the_plan_of_necessity_follows_what_is_asked_for() -> None:
+    def stages(*overrides: str) -> str:
+        return "; ".join(make_plan(typed(compose(["method=necessity", "model=toy", *overrides]).config)).stages)
+
+    whole = stages("method.teach.questions=40", "method.steering.alphas=[0.1]", "method.prefill=5")
+    for part in ("teach: 40 questions", "sample: 10 answers", "neutral", "probe (ours)", "steer", "prefill"):
+        assert part in whole, part
+    assert "teach" not in stages() and "steer" not in stages()
+    assert "probe" not in stages("probe=none") and "probe" not in stages("method.sampling.backend=server")
+    assert stages("questions=recorded", "questions.model=Qwen3-4B") == "labels as recorded"
 
 
 def test_a_plan_without_training_names_no_training_stage() -> None:
