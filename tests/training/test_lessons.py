@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 import torch
-from world import toy_lm, toy_tokenizer
 
 from toolsavvy.models.chat import Message
 from toolsavvy.models.prompts import Prompt, render
 from toolsavvy.models.text import TextEncoder
 from toolsavvy.training.lessons import Dialogue, Lesson, collate, dialogues
+from world import toy_lm, toy_tokenizer
 
 APPENDS = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
