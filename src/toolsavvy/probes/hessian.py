@@ -78,7 +78,7 @@ def products(rows: np.ndarray) -> np.ndarray:
     step = torch.from_numpy(np.maximum(rows.max(0), -rows.min(0)) / np.float32(127))
     step[step == 0] = 1
     whole = torch.from_numpy(rows).mul_(1 / step).round_().to(torch.int8)
-    inner = torch._int_mm(whole.T, whole).float()
+    inner = torch._int_mm(whole.T, whole).float()  # pyright: ignore[reportPrivateImportUsage]
     return inner.mul_(step).mul_(step[:, None]).numpy().T
 
 

@@ -52,7 +52,7 @@ def subject_of(cfg: Config, run: Run, asked: QuestionSet) -> Subject:
         say("[dim]taught: what follows shows whether the instrument finds a planted gap, nothing about the model[/dim]")
     place(model, cfg.trainer.accelerator)
     size = cfg.method.sampling.batch_size
-    sampler = LocalSampler(model.eval(), tokenizer, name=label, seed=cfg.seed, batch_size=size)
+    sampler: Any = LocalSampler(model.eval(), tokenizer, name=label, seed=cfg.seed, batch_size=size)
     return Subject(label, sampler, model, tokenizer)
 
 
