@@ -12,22 +12,9 @@ from hashlib import sha256
 from typing import Any, Protocol
 
 from toolsavvy.config.schema import ModelConfig
-from toolsavvy.models.framing import Turn, framed
+from toolsavvy.models.framing import Message, framed
 
 _FENCE = re.compile(r"```(?:json)?\s*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Message:
-    """One turn.
-
-    Args:
-        role: system | user | assistant.
-        content: its text.
-    """
-
-    role: str
-    content: str
 
 
 @dataclass(frozen=True)
@@ -208,8 +195,7 @@ class LocalChat:
 
     def prompt(self, conversation: Sequence[Message]) -> list[int]:
         """Token ids of a conversation up to where the answer starts, with one BOS where the model has one."""
-        turns = [Turn(m.role, m.content) for m in conversation]
-        return framed(self.loaded.tokenizer, turns, thinking=self.thinking).encode(
+        return framed(self.loaded.tokenizer, conversation, thinking=self.thinking).encode(
             self.loaded.tokenizer, self.loaded.text
         )[0]
 

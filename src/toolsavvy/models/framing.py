@@ -33,8 +33,8 @@ _MARKER = {
 
 
 @dataclass(frozen=True)
-class Turn:
-    """One turn of a conversation.
+class Message:
+    """One turn.
 
     Args:
         role: system | user | assistant.
@@ -70,7 +70,7 @@ class Framing:
     """
 
     spans: tuple[Span, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[Message, ...]
 
     def encode(self, tokenizer: Any, text: TextEncoder) -> tuple[list[int], int]:
         """Token ids, one BOS first where the model has one, and the index after the last turn's last token."""
@@ -94,7 +94,7 @@ class Framing:
 
 
 def framed(
-    tokenizer: Any, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]] = (), *, thinking: bool = False
+    tokenizer: Any, turns: Sequence[Message], tools: Sequence[Mapping[str, Any]] = (), *, thinking: bool = False
 ) -> Framing:
     """Split what the tokenizer's template makes of a conversation into its own text and the turns'.
 
@@ -114,7 +114,7 @@ def framed(
     if spans is None and len(turns) > 1 and turns[0].role == "system":
         first, second, *rest = turns
         return framed(
-            tokenizer, [Turn(second.role, f"{first.content}\n\n{second.content}"), *rest], tools, thinking=thinking
+            tokenizer, [Message(second.role, f"{first.content}\n\n{second.content}"), *rest], tools, thinking=thinking
         )
     if spans is None:
         roles = ", ".join(t.role for t in turns)
@@ -129,17 +129,17 @@ def shows_tools(tokenizer: Any) -> bool:
     """Whether the template writes the tools that it is given, found by giving it one."""
     if not tokenizer.chat_template:
         return False
-    turns = [Turn("user", "?")]
+    turns = [Message("user", "?")]
     shown = _rendered(tokenizer, turns, [wrapped(_MARKER)], thinking=False)
     return shown is not None and _MARKER["name"] in shown and "marker_parameter" in shown
 
 
 def _spans(
-    tokenizer: Any, turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]], *, thinking: bool
+    tokenizer: Any, turns: Sequence[Message], tools: Sequence[Mapping[str, Any]], *, thinking: bool
 ) -> list[Span] | None:
     """The template's text split at the turns' contents; None where one of them is not shown."""
     marks = _Marks([t.content for t in turns], [wrapped(tool) for tool in tools], tokenizer)
-    shown = [Turn(t.role, marks.mark(i)) for i, t in enumerate(turns)]
+    shown = [Message(t.role, marks.mark(i)) for i, t in enumerate(turns)]
     text = _rendered(tokenizer, shown, marks.tools, thinking=thinking)
     if text is None:
         return None
@@ -147,7 +147,7 @@ def _spans(
     return spans if {s.turn for s in spans} >= set(range(len(turns))) else None
 
 
-def _rendered(tokenizer: Any, turns: Sequence[Turn], tools: list[Any], *, thinking: bool) -> str | None:
+def _rendered(tokenizer: Any, turns: Sequence[Message], tools: list[Any], *, thinking: bool) -> str | None:
     """The conversation as the template writes it; None where it refuses."""
     from jinja2 import TemplateError
 

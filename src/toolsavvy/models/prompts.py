@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolsavvy.calls.schemas import wrapped
-from toolsavvy.models.chat import Message
-from toolsavvy.models.framing import Turn, framed, shows_tools
+from toolsavvy.models.framing import Message, framed, shows_tools
 
 if TYPE_CHECKING:
     from toolsavvy.models.text import TextEncoder
@@ -70,7 +69,7 @@ def render(tokenizer: Any, text: TextEncoder, prompt: Prompt, *, thinking: bool 
     """
     if not prompt.messages or prompt.messages[-1].role != "user":
         raise ValueError("a prompt ends in a user's turn")
-    turns = [Turn(m.role, m.content) for m in prompt.messages]
+    turns = list(prompt.messages)
     native = bool(prompt.tools) and shows_tools(tokenizer)
     if prompt.tools and not native:
         turns = _with_tools_described(turns, prompt.tools)
@@ -90,8 +89,8 @@ def describe_tools(tools: Sequence[Mapping[str, Any]]) -> str:
     return _TOOLS.format(schemas=schemas)
 
 
-def _with_tools_described(turns: Sequence[Turn], tools: Sequence[Mapping[str, Any]]) -> list[Turn]:
+def _with_tools_described(turns: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
     about = describe_tools(tools)
     if turns[0].role == "system":
-        return [Turn("system", f"{turns[0].content}\n\n{about}"), *turns[1:]]
-    return [Turn("system", about), *turns]
+        return [Message("system", f"{turns[0].content}\n\n{about}"), *turns[1:]]
+    return [Message("system", about), *turns]
