@@ -13,6 +13,8 @@ LAYERS = (
     {"errors", ""},  # "" is the package itself, which holds the version alone
     {
         "catalog",
+        "tasks",
+        "levels",
         "benchmark",
         "attacks",
         "metrics",
@@ -26,7 +28,7 @@ LAYERS = (
     {"models"},
     {"decoding", "retrieval", "hidden", "probes"},
     {"training"},
-    {"necessity"},
+    {"necessity", "parameters"},
     {"suites"},
     {"generators"},
     {"methods"},
@@ -54,6 +56,11 @@ HEAVY = (
     "matplotlib",
     "rapidfuzz",
     "scipy",
+    "moto",
+    "boto3",
+    "botocore",
+    "xgrammar",
+    "jsonschema",
 )
 
 

@@ -9,9 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from string import Formatter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolsavvy.errors import UserError
+
+if TYPE_CHECKING:
+    from toolsavvy.tasks import TaskSet
 
 # "VPCs" and "IPv4" stay whole: a lone s or v after capitals starts no new word.
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?![sv](?![a-z]))[a-z])")
@@ -134,12 +137,14 @@ class RetrievalSet:
         splits: split name -> queries. "train" and "validation" are for training; every other split is a test split.
         headline: the test splits of the main table; others are reported as slices of their own.
         audit: counts of oddities found while loading (collisions, duplicates, empty documents, name leaks).
+        tasks: parameter tasks (`tasks.TaskSet`) of sources that have them, else None.
     """
 
     catalog: Catalog
     splits: Mapping[str, tuple[Query, ...]]
     headline: tuple[str, ...] = ()
     audit: Mapping[str, Any] = field(default_factory=dict)
+    tasks: TaskSet | None = None
 
     @property
     def train(self) -> tuple[Query, ...]:

@@ -1,0 +1,1 @@
+"""A rule-based reader that derives a call's arguments from schema, instruction and context alone."""

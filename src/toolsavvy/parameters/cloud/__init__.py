@@ -1,0 +1,1 @@
+"""AWS in memory (moto): calls are carried out, their effects compared."""
