@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from toolsavvy.config.base import MethodConfig
 from toolsavvy.config.necessity import NecessityConfig
+from toolsavvy.config.parameters import PbtConfig
 from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
 from toolsavvy.config.schema import FORMATS, REPORTS
 from toolsavvy.errors import UserError
@@ -298,6 +299,7 @@ METHODS: dict[str, type[MethodConfig]] = {
     "evaluate": EvaluateConfig,
     "generate": GenerateConfig,
     "necessity": NecessityConfig,
+    "pbt": PbtConfig,
     "report": ReportConfig,
     "doctor": DoctorConfig,
 }

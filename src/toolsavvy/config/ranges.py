@@ -32,7 +32,8 @@ def between(value: float, low: float, high: float, where: str) -> None:
 
 def check_optimizer(config: Any, where: str) -> None:
     """The ranges that both stages share."""
-    one_of(config.keep, ("best", "last"), f"{where}.keep")
+    if hasattr(config, "keep"):
+        one_of(config.keep, ("best", "last"), f"{where}.keep")
     if config.learning_rate is not None:
         at_least(config.learning_rate, 0, f"{where}.learning_rate", strict=True)
     at_least(config.epochs, 0, f"{where}.epochs")

@@ -13,7 +13,7 @@ from toolsavvy.config.schema import Config
 from toolsavvy.methods.common import say
 from toolsavvy.methods.knowing.labelling import tell_labels, tell_sampled
 from toolsavvy.methods.knowing.observations import write_observed
-from toolsavvy.methods.knowing.story import Story
+from toolsavvy.methods.story import Story
 from toolsavvy.necessity.question import QuestionSet
 from toolsavvy.necessity.questions.recorded import Recorded
 from toolsavvy.tracking import Run

@@ -143,6 +143,20 @@ def necessity(cfg: Config) -> Plan:
     return Plan(tuple(stages), ("the model",), ("necessity",), None if teach.questions else 0, notes)
 
 
+def pbt(cfg: Config) -> Plan:
+    """Models that are trained, and what is reranked; no task is loaded for it."""
+    m = cfg.method
+    parts = (m.division.labelled, m.division.unlabelled, m.division.validation, m.division.test or "all")
+    stages = [f"divide by {m.division.by}: %s labelled, %s unlabelled, %s validation, %s test" % parts]
+    stages += ["baselines: zero-shot" + (f", {m.prompt.shots}-shot" if m.prompt.shots else "")] if m.baselines else []
+    stages += [f"seed SFT: {m.division.labelled} rows x {m.sft.epochs} epochs", f"probe: {m.probe.folds} folds"]
+    for turn in range(1, m.filter.rounds + 1) if m.filter.arms else ():
+        equal = ", also at equal counts" if m.filter.equal else ""
+        stages.append(f"round {turn}: generate, filter ({', '.join(m.filter.arms)}{equal}), retrain")
+    stages += [f"PGR of {', '.join(m.rerank.of)}"] if m.rerank.of else []
+    return Plan(tuple(stages), ("the model",), ("parameters",), None)
+
+
 def report(cfg: Config) -> Plan:
     """The runs that would be read."""
     done = finished_runs(cfg.runs)[0] if cfg.runs else []

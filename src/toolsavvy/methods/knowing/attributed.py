@@ -9,7 +9,7 @@ import numpy as np
 from toolsavvy.config.schema import Config
 from toolsavvy.methods.knowing.probed import NECESSITY, Probed
 from toolsavvy.methods.knowing.results import count, number
-from toolsavvy.methods.knowing.story import Story
+from toolsavvy.methods.story import Story
 from toolsavvy.necessity.attribution import KINDS, Attribution, attribution, curve_thresholds, matched_threshold
 from toolsavvy.necessity.showing import (
     ATTRIBUTION_HEAD,

@@ -10,7 +10,7 @@ from rich.markup import escape
 from toolsavvy.assets import atomic_write
 from toolsavvy.figures.bars import Bar, quadrant_bars
 from toolsavvy.methods.knowing.comparing import Compared, bar_of, columns_that_vary, compare, label_rows, probe_rows
-from toolsavvy.methods.knowing.story import rich_table
+from toolsavvy.methods.story import rich_table
 from toolsavvy.page import Figure, Page, Section, Table
 from toolsavvy.report import console
 

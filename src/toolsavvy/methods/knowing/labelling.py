@@ -11,7 +11,7 @@ from toolsavvy.figures.bars import quadrant_bars
 from toolsavvy.methods.knowing.behaviour import Behaviour
 from toolsavvy.methods.knowing.comparing import bar_of, percent
 from toolsavvy.methods.knowing.results import count, label_results, number
-from toolsavvy.methods.knowing.story import Story
+from toolsavvy.methods.story import Story
 from toolsavvy.necessity.flips import flips, mean, sample_size_flips
 from toolsavvy.necessity.labels import RULES, Labelled, Rule, label_table, labels_of, quadrants, rule_name
 from toolsavvy.necessity.need import cost_curve, empirical_prior, flip_probability, mean_need

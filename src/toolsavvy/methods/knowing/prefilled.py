@@ -15,7 +15,7 @@ from toolsavvy.methods.knowing.behaviour import Behaviour, action_checker, actio
 from toolsavvy.methods.knowing.comparing import percent
 from toolsavvy.methods.knowing.probed import NECESSITY, Probed
 from toolsavvy.methods.knowing.results import number
-from toolsavvy.methods.knowing.story import Story
+from toolsavvy.methods.story import Story
 from toolsavvy.methods.knowing.subject import Subject, keep_model
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity import selfassessed

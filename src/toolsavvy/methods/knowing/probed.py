@@ -18,7 +18,7 @@ from toolsavvy.hidden.states import States
 from toolsavvy.methods.knowing.behaviour import Behaviour, action_prompts
 from toolsavvy.methods.knowing.labelling import chosen_labels
 from toolsavvy.methods.knowing.results import number
-from toolsavvy.methods.knowing.story import Story
+from toolsavvy.methods.story import Story
 from toolsavvy.methods.knowing.subject import Subject
 from toolsavvy.metrics import Interval
 from toolsavvy.models.prompts import Rendered, render

@@ -1,0 +1,1 @@
+"""Parts of method=pbt: training, answering, signals, arms, reranking."""
