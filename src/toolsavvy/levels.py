@@ -13,7 +13,7 @@ from typing import Any
 from toolsavvy.tasks import LEVELS, ParamTask, Upstream
 
 _SHORTEST = 4
-"""Characters of a value that is said to be transferred: shorter ones (ports, "tcp", 10) turn up in results by chance."""
+"""Characters of a value that may count as transferred: shorter ones (ports, "tcp") turn up in results by chance."""
 _NESTING, _CONDITIONS, _TRANSFERS = 2, 2, 3
 """Most points of a feature."""
 _EXTRACTION = (3, 5)
@@ -24,13 +24,15 @@ _FLOORS = (1, 3, 4, 6)
 Path = tuple[str | int, ...]
 
 RULE = f"""\
-level = L1 at 0 points, L2 from {_FLOORS[0]}, L3 from {_FLOORS[1]}, L4 from {_FLOORS[2]}, L5 from {_FLOORS[3]}; points are the sum of
-  nesting depth            objects within objects of the reference, arrays not counted (flat = 1): 1 point for every
-                           object below the first, at most {_NESTING}
+level = L1 at 0 points, L2 from {_FLOORS[0]}, L3 from {_FLOORS[1]}, L4 from {_FLOORS[2]}, L5 from {_FLOORS[3]}
+points of
+  nesting depth            objects within objects of the reference, arrays not counted (flat = 1):
+                           1 point for every object below the first, at most {_NESTING}
   conditional dependencies arguments that are there because of another's value: 1 point each, at most {_CONDITIONS}
-  upstream transfers       values (of {_SHORTEST} characters or more, no words of the schema) that stand in an earlier result and
-                           not in the instruction: 1 point each, at most {_TRANSFERS}
-  extraction depth         keys and indices down to the transferred value that lies deepest: 1 point from {_EXTRACTION[0]}, 2 from {_EXTRACTION[1]}
+  upstream transfers       values (of {_SHORTEST} characters or more, no words of the schema) that stand in an earlier
+                           result and not in the instruction: 1 point each, at most {_TRANSFERS}
+  extraction depth         keys and indices down to the transferred value that lies deepest:
+                           1 point from {_EXTRACTION[0]}, 2 from {_EXTRACTION[1]}
 Our reading of ParamBench's four features; its own cut-offs are not public."""
 """The rule in words, as it is printed."""
 
@@ -148,7 +150,7 @@ def _transfer(value: Any, held: Mapping[str, int], upstream: Sequence[Upstream],
 
 
 def symbolic(value: str, upstream: Sequence[Upstream]) -> tuple[str, ...] | None:
-    """Fields that a reference by label goes through: ("id",) of "$var1.id$", () of "API_call_0"; None for a plain value.
+    """Fields that a reference by label goes through: ("id",) of "$var1.id$", () of "API_call_0"; None: no reference.
 
     Only labels of calls without a result are looked for: where there are results, sources give the values themselves.
     """
