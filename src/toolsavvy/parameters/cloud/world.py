@@ -1,16 +1,28 @@
-"""One account of AWS in memory: calls go in by name, results come out as JSON; the same seed gives the same ids."""
+"""One account of AWS in memory: calls go in by name, results come out as JSON; the same seed gives the same bytes."""
 
 from __future__ import annotations
 
+import os
+import random
 import re
+import sys
+import uuid
 from collections.abc import Mapping
 from contextlib import ExitStack
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import cache
 from types import TracebackType
 from typing import Any
+from unittest import mock
+
+from toolsavvy.errors import UserError
 
 REGION = "us-east-1"
-_CLIENTS = {"ec2": "ec2", "elbv2": "elbv2", "route53": "route53"}
+ACCOUNT = "123456789012"
+SERVICES = ("ec2", "elbv2", "route53")
+_START = datetime(2026, 1, 5, 9, 0)
+"""When every story begins; each call takes a second."""
+_open: list[World] = []
 
 
 class CallError(Exception):
@@ -27,29 +39,49 @@ class CallError(Exception):
 
 
 class World:
-    """A fresh account, alive inside `with`; two worlds of one process must not be open at once.
+    """A fresh account, alive inside `with`; it has no default VPC, and only the images that moto itself lists.
+
+    Moto keeps its accounts in globals, so two worlds of one process must not be open at once. Ids come from the seed,
+    times from a clock that starts at the same moment and ticks once a call, tokens from the seed again.
 
     Args:
         seed: of the ids and everything else that the cloud makes up.
+
+    Raises:
+        RuntimeError: (on entering) another world is open.
+        UserError: (on entering) the extra `cloud` is not installed.
     """
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
+        self.calls = 0
+        self._tokens = random.Random(seed)
         self._stack = ExitStack()
-        self._clients: dict[str, Any] = {}
 
     def __enter__(self) -> World:
         """Open the account."""
+        require_cloud()
+        if _open:
+            raise RuntimeError(f"the world of seed {_open[0].seed} is still open: its account would be shared")
+        _set_clock()
         from moto import mock_aws
         from moto.moto_api._internal import mock_random
 
+        _open.append(self)
+        self._stack.callback(_open.clear)
+        # While the account lives: moto then leaves out 1,200 further images, whose making takes longer than a story.
+        self._stack.enter_context(mock.patch.dict(os.environ, {"MOTO_AMIS_PATH": ""}))
         self._stack.enter_context(mock_aws())
+        self.calls, self._tokens = 0, random.Random(self.seed)
+        mock_random.seed(self.seed)  # of the images' parts, too
+        _drop_default_network(backend("ec2"))
         mock_random.seed(self.seed)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Forget the account."""
-        self._clients.clear()
         self._stack.close()
 
     def call(self, operation: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -64,27 +96,99 @@ class World:
 
         Raises:
             CallError: the cloud, or botocore's validation, refuses it, or moto does not know the operation.
+            RuntimeError: the world is not open.
         """
-        from botocore.exceptions import BotoCoreError, ClientError
+        if _open != [self]:
+            raise RuntimeError("a world takes calls inside `with` only")
+        from botocore.exceptions import ClientError
 
         service, _, name = operation.partition(":")
+        method = getattr(client(service), _snake(name), None) if service in SERVICES else None
+        if method is None:
+            raise CallError("UnknownOperation", f"there is no operation {operation}")
+        self.calls += 1
         try:
-            output = getattr(self._client(service), _snake(name))(**arguments)
+            output = method(**arguments)
         except ClientError as error:
             detail = error.response["Error"]
             raise CallError(detail["Code"], detail["Message"]) from error
-        except (BotoCoreError, NotImplementedError) as error:
+        except Exception as error:  # botocore's validation, or moto itself stumbles over what AWS would refuse
             raise CallError(type(error).__name__, str(error)) from error
         return as_json({k: v for k, v in output.items() if k != "ResponseMetadata"})
 
-    def _client(self, service: str) -> Any:
-        import boto3
+    def token(self) -> str:
+        """What botocore fills in where a call is to be sent only once."""
+        return str(uuid.UUID(int=self._tokens.getrandbits(128), version=4))
 
-        if service not in self._clients:
-            self._clients[service] = boto3.client(
-                _CLIENTS[service], region_name=REGION, aws_access_key_id="none", aws_secret_access_key="none"
-            )
-        return self._clients[service]
+
+def require_cloud() -> None:
+    """Refuse to go on without the extra.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import boto3  # noqa: F401
+        import moto  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            "calls are carried out by moto, which is not installed", where="catalog=parambench_aws",
+            expected="the extra `cloud`", fix="pip install 'toolsavvy[cloud]'",
+        ) from error  # fmt: skip
+
+
+def backend(service: str) -> Any:
+    """Where moto keeps what a service has."""
+    from moto.backends import get_backend
+
+    return get_backend(service)[ACCOUNT]["aws" if service == "route53" else REGION]
+
+
+@cache
+def client(service: str) -> Any:
+    """One client of a service for all worlds: making one takes longer than a story."""
+    import boto3
+    import moto  # noqa: F401  its stubber must be there before the client is
+    from botocore.config import Config
+
+    made = boto3.session.Session().client(
+        service, region_name=REGION, aws_access_key_id="none", aws_secret_access_key="none",
+        config=Config(retries={"max_attempts": 0}),
+    )  # fmt: skip
+    made.meta.events.register_first("before-parameter-build", _fill_tokens)
+    return made
+
+
+def _fill_tokens(params: dict[str, Any], model: Any, **_: Any) -> None:
+    """Before botocore does so at random."""
+    for name in model.idempotent_members:
+        params.setdefault(name, _open[0].token())
+
+
+@cache
+def _set_clock() -> None:
+    """Moto's modules read the time by one function: inside a world, and only there, it is the world's."""
+    from importlib import import_module
+
+    for service in SERVICES:
+        import_module(f"moto.{service}.urls")
+    from moto.core import utils
+
+    real = utils.utcnow
+
+    def now() -> datetime:
+        return _START + timedelta(seconds=_open[0].calls) if _open else real()
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("moto.") and getattr(module, "utcnow", None) is real:
+            module.utcnow = now  # type: ignore[attr-defined]
+
+
+def _drop_default_network(ec2: Any) -> None:
+    """A story has the networks that it makes, and no others in what Describe calls say."""
+    for kind in ("vpcs", "subnets", "groups", "route_tables", "network_acls"):
+        getattr(ec2, kind).clear()
+    ec2.default_vpc = None
 
 
 def _snake(name: str) -> str:
