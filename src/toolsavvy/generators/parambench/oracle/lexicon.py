@@ -6,6 +6,7 @@ Nothing here knows a story: patterns of English, and who is meant where they spe
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from toolsavvy.generators.parambench.oracle.sight import ID, Sight
 from toolsavvy.generators.parambench.scenarios.words import SERVICES, number_of
@@ -21,6 +22,10 @@ NUMBER_WORD = (
     r"|eighteen|nineteen)"
 )
 NUMBER = rf"(?:\d+|{NUMBER_WORD})"
+_NO_NAME = re.compile(
+    rf"us-east-1[a-f]?|egress-only|internet-facing|well-known|last-but-one|so-called|round-trip|{NUMBER_WORD}|"
+    r"(?:one|two|three|four|five)-.*|.*-(?:wide|side|level|sized|owned|only|provided|to-end)"
+)
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 
 
@@ -42,7 +47,22 @@ def new_names(sight: Sight) -> list[str]:
     """Names in a request that nothing of the context bears: what is to be created or called anew."""
     known = {str(held.value) for held in sight.values}
     found = re.findall(rf"(?<![\w.-]){NAME}(?![\w-]|\.\w)", sight.instruction)
-    return [n for n in dict.fromkeys(found) if n not in known and not ID.fullmatch(n)]
+    return [n for n in dict.fromkeys(found) if n not in known and not ID.fullmatch(n) and not _NO_NAME.fullmatch(n)]
+
+
+def tag_specifications(sight: Sight, kind: str) -> dict[str, list[dict[str, Any]]]:
+    """Name and further tags that a request gives to what is to be created; {} where it gives none.
+
+    Args:
+        sight: the task.
+        kind: as the API calls it in tags ("vpc").
+    """
+    named = new_names(sight)
+    pairs = re.findall(r"(?<![\w-])([A-Za-z][\w-]*)=([\w-]+)", sight.instruction)
+    values = {pair[1] for pair in pairs}
+    found = [("Name", n) for n in named if n not in values and not any(n == k for k, _ in pairs)][:1] + pairs
+    tags = [{"Key": key, "Value": value} for key, value in found]
+    return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
 
 
 def cidrs(text: str) -> list[str]:
