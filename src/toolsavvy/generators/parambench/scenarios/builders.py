@@ -211,3 +211,29 @@ def host(scene: Scene, cidr: str) -> str:
     """An address inside a range, never the network's first four nor its last."""
     net = ipaddress.ip_network(cidr)
     return str(net[scene.rng.randrange(4, net.num_addresses - 1)])
+
+
+def backstage(scene: Scene, subnets: int = 3) -> Network:
+    """A network that the model does not see: no value may have to be looked up in it."""
+    return network(scene, subnets=subnets, shown=False)
+
+
+def standing(
+    scene: Scene, count: int = 1, *, home: Network | None = None, kind: str = "application", ending: str = "lb"
+) -> list[dict[str, Any]]:
+    """Load balancers in a network (one backstage without), each with a name of its own; their descriptions."""
+    home = home or backstage(scene)
+    found = []
+    for own in fresh(scene, count):
+        subnets = scene.rng.sample(home.subnets, 2)
+        scheme = scene.rng.choice(("internet-facing", "internal"))
+        found.append(load_balancer(scene, f"{own}-{ending}", subnets, kind=kind, scheme=scheme))
+    scene.rng.shuffle(found)
+    return found
+
+
+def groups(scene: Scene, count: int = 1, *, home: Network | None = None, **more: Any) -> dict[str, str]:
+    """Target groups in a network (one backstage without), name -> arn."""
+    home = home or backstage(scene, subnets=0)
+    names = [f"{own}-{scene.rng.choice(('web', 'api', 'app', 'svc', 'pool'))}" for own in fresh(scene, count)]
+    return {name: target_group(scene, name, home.id, **more) for name in names}
