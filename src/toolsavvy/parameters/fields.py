@@ -193,9 +193,9 @@ _COLUMNS = ("right", "states", "logprob_mean", "logprob_min", "tokens", "positio
 
 def call_key(arguments: Mapping[str, Any], task: ParamTask) -> str:
     """A text that two argument objects share exactly if they count as the same for a task."""
-    from toolsavvy.calls.matching import Comparison
+    from toolsavvy.calls.matching import comparison_of
 
-    return Comparison(task.tool.parameters, task.unordered).key(arguments)
+    return comparison_of(task, task.tool.name).key(arguments)
 
 
 def joined(tables: Sequence[FieldTable]) -> FieldTable:
