@@ -55,16 +55,28 @@ class TextEncoder:
         encoded = self._core.encode_batch(cut, add_special_tokens=False)
         return [self._safe(text, e)[:max_tokens] for text, e in zip(cut, encoded, strict=True)]
 
+    def encode_with_offsets(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Token ids of one text, and the characters [start, end) that each of them says."""
+        encoding = self._core.encode(text, add_special_tokens=False)
+        found = [
+            (piece, offsets)
+            for i, offsets in zip(encoding.ids, encoding.offsets, strict=True)
+            for piece in self._pieces(i, text, offsets)
+        ]
+        return [i for i, _ in found], [offsets for _, offsets in found]
+
     def _safe(self, text: str, encoding: Encoding) -> list[int]:
         if self._forbidden.isdisjoint(encoding.ids):
             return encoding.ids
-        pieces: list[int] = []
-        for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
-            if i not in self._forbidden:
-                pieces.append(i)
-            elif i != self._unknown or text[start:end] == self._core.id_to_token(i):
-                pieces += self._spell(i)
-        return pieces
+        pairs = zip(encoding.ids, encoding.offsets, strict=True)
+        return [piece for i, offsets in pairs for piece in self._pieces(i, text, offsets)]
+
+    def _pieces(self, i: int, text: str, offsets: tuple[int, int]) -> list[int]:
+        """What stands for a token: itself, or others where it is forbidden."""
+        if i not in self._forbidden:
+            return [i]
+        is_said = i != self._unknown or text[slice(*offsets)] == self._core.id_to_token(i)
+        return self._spell(i) if is_said else []
 
     def _spell(self, forbidden: int, longest: int | None = None) -> list[int]:
         """Ids of shorter vocabulary entries that together spell a forbidden one."""
