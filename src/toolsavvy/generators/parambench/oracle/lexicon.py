@@ -23,7 +23,7 @@ NUMBER_WORD = (
 )
 NUMBER = rf"(?:\d+|{NUMBER_WORD})"
 _NO_NAME = re.compile(
-    rf"us-east-1[a-f]?|egress-only|internet-facing|well-known|last-but-one|so-called|round-trip|{NUMBER_WORD}|"
+    rf"us-east-1[a-f]?|dual-stack|egress-only|internet-facing|well-known|last-but-one|so-called|round-trip|{NUMBER_WORD}|"
     r"(?:one|two|three|four|five)-.*|.*-(?:wide|side|level|sized|owned|only|provided|to-end)"
 )
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
@@ -134,3 +134,8 @@ def denies(text: str, pattern: str) -> bool:
     clause = re.split(r"(?<=[.;])\s", text[m.start() :])[0] if m else ""
     before = re.split(r"[.;]\s", text[: m.start()])[-1] if m else ""
     return says(f"{before}{clause}", r"\b(?:not|no|never|without|off|disabled?|stop|don't|switch off|turn off)\b")
+
+
+def quoted(text: str) -> list[str]:
+    """What a text says in double quotes, in order."""
+    return re.findall(r'"([^"]*)"', text)

@@ -22,7 +22,9 @@ from toolsavvy.generators.parambench.scene import Scene
 
 def refer(scene: Scene, kind: str, identifier: str, label: str) -> str:
     """A noun phrase for a thing that was made before: mostly by its name, now and then by its id."""
-    return named(scene, kind, identifier if not label or chance(scene, 0.12) else label)
+    if not label or chance(scene, 0.12):
+        return say(scene, f"the {kind} {identifier}", f"{kind} {identifier}")
+    return named(scene, kind, label)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from toolsavvy.generators.parambench.scene import Scene
 
 _POOL = (
-    "acorn amber apollo atlas aurora basil billing birch cedar checkout claims cobalt comet condor copper coral delta "
+    "acorn amber apollo atlas aurora basil billing birch cedar checkout cinder cobalt comet condor copper coral delta "
     "dispatch dune ember falcon fern fleet garnet granite harbor hazel heron indigo inventory iris jasper juniper "
-    "kestrel lagoon larch ledger lotus lynx maple mercury meridian metrics mosaic nectar nimbus oasis onyx opal orchid "
-    "orders orion osprey otter payments pebble pepper photon pine plover polaris prism quartz quill radar raven "
-    "reports ridge robin saffron sage search sierra signal sparrow spruce summit tango telemetry thistle tiger topaz "
+    "kestrel lagoon larch ledger lotus lynx maple marble mercury meridian mosaic nectar nimbus oasis onyx opal orchid "
+    "orchard orion osprey otter payments pebble pepper photon pine plover polaris prism quartz quill radar raven "
+    "reports ridge robin saffron sage scarlet sierra silver sparrow spruce summit tango telemetry thistle tiger topaz "
     "tulip umbra vector velvet violet walnut warehouse willow wren yarrow zenith zephyr"
 )
 PROJECTS = tuple(_POOL.split())
