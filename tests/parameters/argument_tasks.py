@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from world import TEMPLATE, toy_lm, toy_tokenizer
-
 from toolsavvy.catalog import Tool
 from toolsavvy.models.text import TextEncoder
 from toolsavvy.parameters.prompts import ArgumentPrompts
 from toolsavvy.tasks import ParamTask, Reference, Upstream
+from world import TEMPLATE, toy_lm, toy_tokenizer
 
 SUBNET = {
     "type": "object",
