@@ -147,6 +147,7 @@ def listed(items: Sequence[str], last: str = "and") -> str:
 
 
 def sentence(text: str) -> str:
-    """A text as a sentence: capital first letter, full stop."""
+    """A text as a sentence: capital first letter unless a name stands there ("orion-prod"), full stop."""
     text = text.strip()
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+    name = "-" in text.partition(" ")[0]
+    return (text if name else text[:1].upper() + text[1:]) + ("" if text.endswith((".", "?", "!")) else ".")
