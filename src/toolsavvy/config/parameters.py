@@ -9,8 +9,8 @@ from toolsavvy.config.base import MethodConfig
 from toolsavvy.config.ranges import at_least, between, check_optimizer, one_of
 from toolsavvy.errors import UserError
 
-SIGNALS = ("probe", "logprob", "consistency", "p_true", "length")
-"""What may say whether a value is right; length is the control: length, position, depth and type of the value alone."""
+SIGNALS = ("probe", "logprob", "consistency", "p_true", "control")
+"""What may say whether a value is right; control is the length, position, depth and type of the value alone."""
 FILTERS = ("none", *SIGNALS, "oracle")
 """Which calls are learnt from: all, those that a signal keeps, or those that are right (the ceiling)."""
 STRATEGIES = ("candidate", "field", "field_set")
@@ -133,7 +133,7 @@ class FilterConfig:
     """Which of its own calls the model learns from."""
 
     arms: list[str] = field(default_factory=lambda: list(FILTERS))
-    """none | probe | logprob | consistency | p_true | length | oracle; one retrained model each."""
+    """none | probe | logprob | consistency | p_true | control | oracle; one retrained model each."""
     equal: bool = True
     """Also at equal counts: every arm keeps as many calls as the probe does, its best ones."""
     thresholds: list[float] = field(default_factory=lambda: [0.8, 0.9, 0.95])
@@ -199,7 +199,8 @@ class PbtConfig(MethodConfig):
         at_least(self.resamples, 1, "method.resamples")
         if not self.division.unlabelled and self.filter.arms:
             raise UserError(
-                "there is nothing to label", where="method.division.unlabelled", expected=">= 1 with method.filter.arms",
+                "there is nothing to label", where="method.division.unlabelled",
+                expected=">= 1 with method.filter.arms",
                 fix="method.filter.arms=[] trains the seed model alone",
             )  # fmt: skip
         if "consistency" in self.filter.arms and self.generation.samples < 2:
