@@ -106,6 +106,29 @@ class ToolgenConfig(MethodConfig):
 
 
 @dataclass
+class AnswersConfig:
+    """How the run's model answers parameter tasks."""
+
+    schema_tokens: int = 256
+    """Of the tool's schema, where that suffices for what is required."""
+    context_tokens: int = 384
+    """Of earlier calls and their results."""
+    max_tokens: int = 192
+    """Longest argument object; what is cut off holds no call."""
+    constrained: bool = False
+    """Held to the tool's JSON schema while it is written."""
+    batch_size: int = 64
+    """Calls at once."""
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        at_least(self.schema_tokens, 16, "method.answers.schema_tokens")
+        at_least(self.context_tokens, 0, "method.answers.context_tokens")
+        at_least(self.max_tokens, 1, "method.answers.max_tokens")
+        at_least(self.batch_size, 1, "method.answers.batch_size")
+
+
+@dataclass
 class EvaluateConfig(MethodConfig):
     """Any systems on any suites."""
 
@@ -117,6 +140,8 @@ class EvaluateConfig(MethodConfig):
     """How queries are asked: without, with or both; [] is as each system's own use_instruction says."""
     probe_model: bool = True
     """Where suites ask questions (mcq, qa): also ask the run's model, as it is, without, by name and by document."""
+    answers: AnswersConfig = field(default_factory=AnswersConfig)
+    """With suite=parameters and no file of predictions: how the run's model, as it is, answers."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""

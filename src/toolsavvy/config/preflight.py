@@ -26,6 +26,7 @@ from toolsavvy.config.methods import ContrastiveConfig, EvaluateConfig, MethodCo
 from toolsavvy.config.necessity import NecessityConfig
 from toolsavvy.config.outline import definitions, keywords
 from toolsavvy.config.places import conf_dir, groups
+from toolsavvy.config.predictions import answers_tasks, check_files, check_tasks, ranks
 from toolsavvy.config.ranges import LARGEST_SEED, between
 from toolsavvy.config.sources import (
     check_chat,
@@ -61,6 +62,10 @@ def preflight(job: Job) -> schema.Config:
     used = config.method.uses
     if isinstance(config.method, NecessityConfig):
         used = groups_asked(config.questions, config.method)
+    if isinstance(config.method, EvaluateConfig):
+        check_files(config)
+        used -= frozenset() if ranks(config) else {"retriever"}
+        used |= frozenset({"model"} if answers_tasks(config) else ())
     if "catalog" in used:
         used |= _writers(config)
         check_source(config.catalog)
@@ -96,6 +101,7 @@ def check_config(job: Job) -> schema.Config:
     if not isinstance(config.method, MethodConfig):
         raise UserError("method has no schema", where="method", expected="an option of the group method")
     _check_groups(config)
+    check_tasks(config)
     _check_expand(config, job)
     _check_something_to_do(config)
     resolved = OmegaConf.to_container(job.config, resolve=True)
@@ -127,7 +133,7 @@ def _check_groups(config: schema.Config) -> None:
 def _check_something_to_do(config: schema.Config) -> None:
     """An evaluation needs systems and suites; training alone needs neither."""
     for group in SEVERAL if isinstance(config.method, EvaluateConfig) else ():
-        if not getattr(config, group):
+        if not getattr(config, group) and (group == "suite" or ranks(config)):
             options = ", ".join(groups().get(group, ()))
             fix = f"add {group}=OPTION or '{group}=[OPTION,OPTION]'"
             raise UserError("nothing is chosen", where=group, expected=f"at least one of {options}", fix=fix)

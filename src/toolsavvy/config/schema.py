@@ -284,8 +284,9 @@ class Config:
     """Of everything random."""
     stages: list[str] = field(default_factory=list)
     """Stages of training."""
-    predictions: bool = True
-    """Write predictions and TREC files."""
+    predictions: Any = True
+    """true | false: write predictions and TREC files; a file of predictions, or a list of them: suite=parameters scores
+    those (and predictions are written)."""
     runs: list[str] = field(default_factory=list)
     """Finished run folders, sweep folders or globs, for method=report and suite=downstream."""
     upload: bool = False
@@ -307,9 +308,21 @@ class Config:
         if self.after_sweep is not None:
             one_of(self.after_sweep, REPORTS, "after_sweep")
         at_least(self.show, 0, "show")
+        _check_predictions(self.predictions)
         between(self.seed, 0, LARGEST_SEED, "seed")
         for stage in self.stages:
             one_of(stage, ("memorization", "retrieval"), "stages")
+
+
+def _check_predictions(value: Any) -> None:
+    """Refuse what is neither true or false nor files."""
+    files = value if isinstance(value, list | tuple) else (value,)
+    if isinstance(value, bool) or (files and all(isinstance(file, str) and file.strip() for file in files)):
+        return
+    raise UserError(
+        f"{value!r} is no valid value", where="predictions", expected="true, false, a file or a list of files",
+        fix="predictions=FILE, or 'predictions=[FILE,FILE]'",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -38,10 +38,10 @@ def targets(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def check_source(catalog: Any, where: str = "catalog") -> None:
-    """A loader of the user's files needs their path; only the AWS catalog has a source of its own."""
+    """A loader of the user's files needs their path; AWS, and loaders with a `wheel`, have a source of their own."""
     target = str(catalog.get("_target_", ""))
     is_files = target.startswith("toolsavvy.catalogs.") and "path" in catalog and ".aws." not in target
-    if is_files and not catalog["path"] and not catalog.get("hub"):
+    if is_files and not any(catalog.get(key) for key in ("path", "hub", "wheel")):
         name = target.split(".")[-2]
         fix = f"add {where}.path=/where/it/is (conf/catalog/{name}.yaml says what it has to hold)"
         raise UserError("not set", where=f"{where}.path", expected="the catalog's file or folder", fix=fix)
@@ -53,12 +53,12 @@ def check_paths(node: Any, where: str, keys: Sequence[str] = ("path", "paths")) 
         for key, value in node.items():
             if key in keys and value and not isinstance(value, Mapping):
                 for item in [value] if isinstance(value, str) else value:
-                    _check_exists(str(item), f"{where}.{key}")
+                    check_exists(str(item), f"{where}.{key}")
             else:
                 check_paths(value, f"{where}.{key}", keys)
 
 
-def _check_exists(path: str, where: str) -> None:
+def check_exists(path: str, where: str) -> None:
     """A path that is not there: say what is there instead."""
     place = Path(path).expanduser()
     try:
@@ -91,7 +91,7 @@ def check_model(model: schema.ModelConfig) -> None:
         UserError: a missing folder, or a hub model that is not cached while the hub cannot be reached.
     """
     if model.source == "path":
-        _check_exists(str(model.path), "model.path")
+        check_exists(str(model.path), "model.path")
     if model.source == "hub" and not _hub_cached(str(model.id), model.revision) and not reachable(*_HUB):
         fix = "download it where there is a network and copy the cache (HF_HOME), or use model=local model.path=FOLDER"
         raise UserError(f"'{model.id}' is not cached and the hub cannot be reached", where="model.id", fix=fix)

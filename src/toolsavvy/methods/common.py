@@ -15,6 +15,7 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import Catalog, RetrievalSet
 from toolsavvy.catalogs.audit import render_audit
 from toolsavvy.config.compose import build
+from toolsavvy.config.predictions import TASKS
 from toolsavvy.config.preflight import PROBES
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
@@ -78,7 +79,7 @@ def _fingerprint(data: RetrievalSet) -> str:
 
 def load_suites(cfg: Config) -> list[CatalogTest]:
     """The suites over rankings that the config names, but for those that come after all others."""
-    ranked = (build(node) for node in cfg.suite.values() if node["_target_"] not in PROBES)
+    ranked = (build(node) for node in cfg.suite.values() if node["_target_"] not in (*PROBES, *TASKS))
     return [suite for suite in ranked if not getattr(suite, "after", False)]
 
 

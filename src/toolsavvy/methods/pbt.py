@@ -1,9 +1,10 @@
 """Can a probe on hidden states pick the right argument values? Seed SFT, PBT and PGR of ParamBench (2608.03071).
 
-A seed model is trained on a few labelled tasks and answers unlabelled ones. A linear probe on the state just before each
-value, trained on cross-fitted answers, says which of its calls are right; the base model is trained again with these
-(PBT). At inference the probe puts one call together from a greedy one and samples (PGR). Deviations from the paper: the
-probe's labels are cross-fitted, every filter is also compared at equal counts, strategies of PGR may be beaten by greedy.
+A seed model is trained on a few labelled tasks and answers unlabelled ones. A linear probe on the state just before
+each value, trained on cross-fitted answers, says which of its calls are right; the base model is trained again with
+these (PBT). At inference the probe puts one call together from a greedy one and samples (PGR). Deviations from the
+paper: the probe's labels are cross-fitted, every filter is also compared at equal counts, and PGR may choose the greedy
+call.
 """
 
 from __future__ import annotations

@@ -6,14 +6,18 @@ One function per method, named like its module.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from toolsavvy.config.generation import chat_name
+from toolsavvy.config.predictions import prediction_files, ranks, task_suites
 from toolsavvy.config.preflight import PROBES
 from toolsavvy.config.schema import Config, Plan
 from toolsavvy.methods.sets import load_set
 from toolsavvy.tracking.records import finished_runs
 from toolsavvy.training.formats import named
 
+MODEL = "model"
+"""What method=evaluate suite=parameters calls the run's model, as it is."""
 BEFORE = "zero_shot"
 """What method=contrastive calls the encoder before training."""
 UNTRAINED = {"prior": "nothing", "name": "name", "document": "document", "untrained": "token"}
@@ -100,11 +104,24 @@ def asked(cfg: Config) -> list[str]:
 
 def evaluate(cfg: Config) -> Plan:
     """Systems and suites; nothing is trained but what a retriever trains itself."""
-    return Plan(
-        systems=(*(name + suffix for name in cfg.retriever for suffix in asked(cfg)), *_probed(cfg)),
-        suites=tuple(cfg.suite),
-        training_tokens=0,
-    )
+    systems = [*(name + suffix for name in cfg.retriever for suffix in asked(cfg)), *_probed(cfg)] if ranks(cfg) else []
+    files = prediction_files(cfg)
+    if task_suites(cfg):
+        systems += [f"{name}: {file}" for name, file in named_files(files).items()] or [MODEL]
+    notes = ("no model is loaded",) if files and not ranks(cfg) else ()
+    return Plan(systems=tuple(systems), suites=tuple(cfg.suite), training_tokens=0, notes=notes)
+
+
+def named_files(files: Sequence[str]) -> dict[str, str]:
+    """What tables call the systems of prediction files: their names, with as many folders as tell them apart."""
+    parts = {file: Path(file).with_suffix("").parts for file in dict.fromkeys(files)}
+    found: dict[str, str] = {}
+    for file, own in parts.items():
+        others = [other for name, other in parts.items() if name != file]
+        length = next((n for n in range(1, len(own)) if all(o[-n:] != own[-n:] for o in others)), len(own))
+        name = "/".join(own[-length:])
+        found[name if name not in found else file] = file
+    return found
 
 
 def generate(cfg: Config) -> Plan:

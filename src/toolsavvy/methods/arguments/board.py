@@ -102,7 +102,7 @@ class Board:
         """Paired differences that were asked for."""
         kept = [
             c for c in comparisons
-            if (c.system, c.rival) in pairs and c.slice == ALL and c.metric in ("exact_match", "field_f1", "execution_match")
+            if (c.system, c.rival) in pairs and c.slice == ALL and c.metric in Parameters().compared
         ]  # fmt: skip
         rows = [
             [c.system, c.rival, c.metric, shown(Interval(c.difference, c.low, c.high, c.n), sign=True), f"{c.p:.4f}"]

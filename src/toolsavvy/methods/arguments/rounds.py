@@ -54,7 +54,8 @@ def first_round(bench: Bench, seed: Subject, found: Detector) -> dict[str, tuple
     table, signals, validation, validated = _answered(bench, seed, found)
     settings, m = bench.cfg.method.filter, bench.cfg.method
     arms = arms_of(
-        settings, table, signals, validation, validated, equal=settings.equal, resamples=m.resamples, seed=bench.cfg.seed
+        settings, table, signals, validation, validated, equal=settings.equal, resamples=m.resamples,
+        seed=bench.cfg.seed,
     )  # fmt: skip
     _tell(bench, 1, arms, table, signals)
     trained: dict[str, tuple[Subject, np.ndarray, FieldTable]] = {}
@@ -74,7 +75,7 @@ def first_round(bench: Bench, seed: Subject, found: Detector) -> dict[str, tuple
 def next_round(
     bench: Bench, turn: int, before: dict[str, tuple[Subject, np.ndarray, FieldTable]]
 ) -> dict[str, tuple[Subject, np.ndarray, FieldTable]]:
-    """Every arm goes on from its own model's calls, its probe trained anew on folds that learnt the last round's calls."""
+    """Every arm goes on from its own model's calls; the probe is trained anew on folds that learnt the last ones."""
     cfg, found = bench.cfg, {}
     for arm, system in ((a, SYSTEMS[a]) for a in cfg.method.filter.arms):
         subject, rows, old = before[system]

@@ -99,8 +99,8 @@ def tell_quality(cfg: Config, run: Run, story: Story, system: str, test: FieldTa
         right = "undefined" if quality.right is None else f"{100 * quality.right:.1f} %"
         story.table(
             f"{TITLE}: {quality.of} of {system}", ["signal", "AUC", "probe's lead", "ECE"], rows,
-            f"{quality.n} {quality.of}, {right} right; 95 % intervals over clusters of tasks; control: length, position, "
-            "depth and kind of the value alone",
+            f"{quality.n} {quality.of}, {right} right; 95 % intervals over clusters of tasks; control: length, "
+            "position, depth and kind of the value alone",
         )  # fmt: skip
     drawn = probe.shuffled(found.table, test, found.probe, shuffles=cfg.method.probe.shuffles, seed=cfg.seed)
     if len(drawn):

@@ -13,8 +13,8 @@ from toolsavvy.methods.knowing.prefilled import deploy, prefill
 from toolsavvy.methods.knowing.probed import NECESSITY, probe
 from toolsavvy.methods.knowing.results import number
 from toolsavvy.methods.knowing.steered import steer_all
-from toolsavvy.methods.story import Story
 from toolsavvy.methods.knowing.subject import Subject
+from toolsavvy.methods.story import Story
 from toolsavvy.necessity import selfassessed
 from toolsavvy.necessity.question import QuestionSet
 from toolsavvy.tracking import Run

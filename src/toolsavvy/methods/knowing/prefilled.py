@@ -15,8 +15,8 @@ from toolsavvy.methods.knowing.behaviour import Behaviour, action_checker, actio
 from toolsavvy.methods.knowing.comparing import percent
 from toolsavvy.methods.knowing.probed import NECESSITY, Probed
 from toolsavvy.methods.knowing.results import number
-from toolsavvy.methods.story import Story
 from toolsavvy.methods.knowing.subject import Subject, keep_model
+from toolsavvy.methods.story import Story
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity import selfassessed
 from toolsavvy.necessity.deployed import DeployedProbe, save_probe

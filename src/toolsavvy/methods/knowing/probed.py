@@ -18,8 +18,8 @@ from toolsavvy.hidden.states import States
 from toolsavvy.methods.knowing.behaviour import Behaviour, action_prompts
 from toolsavvy.methods.knowing.labelling import chosen_labels
 from toolsavvy.methods.knowing.results import number
-from toolsavvy.methods.story import Story
 from toolsavvy.methods.knowing.subject import Subject
+from toolsavvy.methods.story import Story
 from toolsavvy.metrics import Interval
 from toolsavvy.models.prompts import Rendered, render
 from toolsavvy.models.text import TextEncoder

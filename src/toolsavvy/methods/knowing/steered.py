@@ -18,8 +18,8 @@ from toolsavvy.methods.knowing.comparing import percent
 from toolsavvy.methods.knowing.labelling import labels_by_rule
 from toolsavvy.methods.knowing.probed import NECESSITY, Probed
 from toolsavvy.methods.knowing.results import number
-from toolsavvy.methods.story import Story
 from toolsavvy.methods.knowing.subject import Subject
+from toolsavvy.methods.story import Story
 from toolsavvy.metrics import Interval
 from toolsavvy.necessity.question import QuestionSet
 from toolsavvy.necessity.steering import Direction, Items, Setting, steer
