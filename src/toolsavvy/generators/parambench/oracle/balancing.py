@@ -58,6 +58,12 @@ def group(sight: Sight) -> str:
     return chosen(sight.instruction, groups(sight))
 
 
+def arns(sight: Sight, part: str) -> list[str]:
+    """Every arn of the context, results and arguments, that has `part` in it."""
+    found = (held.value for held in sight.values if isinstance(held.value, str))
+    return list(dict.fromkeys(value for value in found if value.startswith("arn:") and part in value))
+
+
 def described(sight: Sight, key: str, value: str) -> Mapping[str, Any]:
     """The latest object of the results that has this value under this key and more beside it; {} without."""
     return next((o for _, _, o in reversed(sight.objects) if o.get(key) == value and len(o) > 1), {})
