@@ -56,6 +56,19 @@ def run(model: Any, layers: Sequence[int], inputs: Mapping[str, Any], take: Take
 
 
 @contextmanager
+def listening(model: Any, layers: Sequence[int], hear: Callable[[int, Tensor], None]) -> Iterator[None]:
+    """While it is open, whatever runs the model, every chosen layer's states [row, time, d] are told.
+
+    Args:
+        model: a causal LM.
+        layers: 0 is what enters block 1, i the output of block i.
+        hear: told of (layer, states) as soon as they are there.
+    """
+    with _listening(blocks(model), layers, hear):
+        yield
+
+
+@contextmanager
 def _listening(stack: Sequence[nn.Module], layers: Sequence[int], hear: Callable[[int, Any], None]) -> Iterator[None]:
     """Hooks on the blocks, removed again whatever happens."""
 
