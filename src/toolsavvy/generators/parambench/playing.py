@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from dataclasses import dataclass
+from typing import Any
 
 from toolsavvy.calls.schema_check import valid
 from toolsavvy.catalog import Tool
@@ -72,6 +73,19 @@ def play(operation: str, program: Program, seed: int, tool: Tool) -> ParamTask |
         conditions=goal.conditions,
         flags=() if valid(arguments, tool.parameters) else (VIOLATES,),
         unordered=goal.unordered,
-        facts={"world": seed, "program": name, "output": output},
+        facts={"world": seed, "program": name, "output": output, **_replay(world, scene)},
     )
     return levelled(task)
+
+
+def _replay(world: World, scene: Scene) -> dict[str, Any]:
+    """What it takes to play the story again where calls stayed out of the context: all of them, and which are in it."""
+    sent = [(name, as_json(arguments)) for name, arguments in world.history[:-1]]
+    shown = [(c.name, as_json(c.arguments)) for c in scene.calls]
+    if sent == shown:
+        return {}
+    seen, left = [], list(shown)
+    for call in sent:
+        seen.append(bool(left) and call == left[0])
+        left = left[1:] if seen[-1] else left
+    return {"replay": [list(call) for call in sent], "shown": seen}

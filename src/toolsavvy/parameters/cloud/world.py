@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import re
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
 from functools import cache
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 from unittest import mock
@@ -47,6 +49,9 @@ class World:
     Args:
         seed: of the ids and everything else that the cloud makes up.
 
+    Attributes:
+        history: every call that was sent, refused ones included.
+
     Raises:
         RuntimeError: (on entering) another world is open.
         UserError: (on entering) the extra `cloud` is not installed.
@@ -54,7 +59,7 @@ class World:
 
     def __init__(self, seed: int = 0) -> None:
         self.seed = seed
-        self.calls = 0
+        self.history: list[tuple[str, Mapping[str, Any]]] = []
         self._tokens = random.Random(seed)
         self._stack = ExitStack()
 
@@ -63,7 +68,7 @@ class World:
         require_cloud()
         if _open:
             raise RuntimeError(f"the world of seed {_open[0].seed} is still open: its account would be shared")
-        _set_clock()
+        _make_repeatable()
         from moto import mock_aws
         from moto.moto_api._internal import mock_random
 
@@ -72,7 +77,7 @@ class World:
         # While the account lives: moto then leaves out 1,200 further images, whose making takes longer than a story.
         self._stack.enter_context(mock.patch.dict(os.environ, {"MOTO_AMIS_PATH": ""}))
         self._stack.enter_context(mock_aws())
-        self.calls, self._tokens = 0, random.Random(self.seed)
+        self.history, self._tokens = [], random.Random(self.seed)
         mock_random.seed(self.seed)  # of the images' parts, too
         _drop_default_network(backend("ec2"))
         mock_random.seed(self.seed)
@@ -106,7 +111,7 @@ class World:
         method = getattr(client(service), _snake(name), None) if service in SERVICES else None
         if method is None:
             raise CallError("UnknownOperation", f"there is no operation {operation}")
-        self.calls += 1
+        self.history.append((operation, arguments))
         try:
             output = method(**arguments)
         except ClientError as error:
@@ -166,19 +171,27 @@ def _fill_tokens(params: dict[str, Any], model: Any, **_: Any) -> None:
 
 
 @cache
-def _set_clock() -> None:
-    """Moto's modules read the time by one function: inside a world, and only there, it is the world's."""
-    from importlib import import_module
+def _make_repeatable() -> None:
+    """Mend what would differ from process to process, inside worlds alone: moto's clock, and one kind of id.
 
+    Moto's modules read the time by one function; a listener's default rule is named after its address in memory.
+    """
     for service in SERVICES:
         import_module(f"moto.{service}.urls")
     from moto.core import utils
+    from moto.elbv2.models import FakeRule
 
-    real = utils.utcnow
+    real, make = utils.utcnow, FakeRule.__init__
 
     def now() -> datetime:
-        return _START + timedelta(seconds=_open[0].calls) if _open else real()
+        return _START + timedelta(seconds=len(_open[0].history)) if _open else real()
 
+    def name_rule(self: Any, listener_arn: str, *args: Any, **kwargs: Any) -> None:
+        make(self, listener_arn, *args, **kwargs)
+        if _open:
+            self.arn = f"{self.arn.rpartition('/')[0]}/{hashlib.sha256(listener_arn.encode()).hexdigest()[:16]}"
+
+    FakeRule.__init__ = name_rule
     for name, module in list(sys.modules.items()):
         if name.startswith("moto.") and getattr(module, "utcnow", None) is real:
             module.utcnow = now  # type: ignore[attr-defined]
