@@ -379,8 +379,10 @@ def _seed(config: Config) -> None:
     """Seed Python, and numpy and torch where the method uses them."""
     import random
 
+    from toolsavvy.config.predictions import reads_files_alone
+
     random.seed(config.seed)
-    if not config.method.uses:
+    if not config.method.uses or reads_files_alone(config):
         return
     import numpy as np
     import torch

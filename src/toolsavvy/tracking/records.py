@@ -199,7 +199,8 @@ def _identity(cfg: DictConfig) -> DictConfig:
     OmegaConf.set_readonly(identity, False)
     with open_dict(identity):
         for key in NOT_RESULTS:
-            identity.pop(key, None)
+            if key != "predictions" or isinstance(identity.get(key), bool):  # files of predictions are what is scored
+                identity.pop(key, None)
     return identity
 
 
