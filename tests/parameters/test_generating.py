@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from argument_tasks import subnet_task, toy_writer
@@ -69,3 +70,18 @@ def test_samples_at_temperature_zero_are_refused() -> None:
         generate(model, tokenizer, [subnet_task()], prompts, samples=2, temperature=0)
     assert caught.value.where == "temperature"
     assert "temperature=0.7" in caught.value.fix
+
+
+def test_constrained_answers_are_kept_apart_and_their_greedy_one_begins_an_object(tmp_path) -> None:
+    model, tokenizer, prompts = toy_writer()
+    tasks = [subnet_task(i) for i in range(2)]
+    free = generate(model, tokenizer, tasks, prompts, max_tokens=12, store=tmp_path)
+    held = generate(model, tokenizer, tasks, prompts, max_tokens=12, store=tmp_path, constrained=True)
+    assert held != free
+    assert all(g.text.startswith('{"VpcId": "') for g in held)  # the only required field, and the first
+    assert generate(model, tokenizer, tasks, prompts, max_tokens=12, store=tmp_path) == free
+    closed = {"type": "object", "properties": {"Only": {"enum": ["a"]}}, "required": ["Only"]}
+    tool = replace(tasks[0].tool, parameters=closed)
+    other = replace(tasks[0], tools=(tool,))
+    (found,) = generate(model, tokenizer, [other], prompts, max_tokens=40, store=tmp_path, constrained=True)
+    assert (found.text, found.finished) == ('{"Only": "a"}', True)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from toolsavvy.models.prompts import Prompt
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,26 @@ class Sample:
 
 Heard = Callable[[int, Sample], bool]
 """Told of every sample as soon as it is there (position of its prompt, sample); True: this prompt needs no more."""
+
+
+class Guide(Protocol):
+    """Says which tokens may come next in the answers of some rows that are being written."""
+
+    def masked(self, rows: np.ndarray, logits: Tensor) -> Tensor:
+        """Logits [live row, vocab] with -inf where a token may not come; `rows` says which rows are live."""
+        ...
+
+    def wrote(self, rows: np.ndarray, tokens: np.ndarray) -> None:
+        """Told of the tokens of the live rows."""
+        ...
+
+
+class Constraint(Protocol):
+    """What answers are held to."""
+
+    def guide(self, places: Sequence[int]) -> Guide:
+        """A guide for rows that begin, each an answer to the prompt at its place."""
+        ...
 
 
 class Sampler(Protocol):

@@ -15,7 +15,7 @@ import torch
 from toolsavvy.decoding.branches import Branches, can_branch, is_out_of_memory
 from toolsavvy.decoding.chance import draw_tokens, row_key
 from toolsavvy.decoding.prefill import CommonStart, Decoder, common_start, inference, length_batches
-from toolsavvy.decoding.samples import Heard, Sample
+from toolsavvy.decoding.samples import Constraint, Heard, Sample
 from toolsavvy.errors import UserError
 from toolsavvy.models.digest import model_digest
 from toolsavvy.models.prompts import Prompt, render
@@ -87,8 +87,12 @@ class LocalSampler:
         temperature: float,
         max_tokens: int,
         heard: Heard,
+        constraint: Constraint | None = None,
     ) -> None:
         """As `Sampler.draw`; a prompt that leaves less room than `max_tokens` is cut where the model's context ends.
+
+        A constraint masks logits before tokens are drawn and changes nothing else; whoever keeps samples names it in
+        `suffix`.
 
         Raises:
             UserError: a prompt longer than the model reads, no token wanted, or no memory for a single row.
@@ -99,7 +103,7 @@ class LocalSampler:
         asked = [self._asked(i, p, max_tokens) for i, p in enumerate(prompts) if len(indices[i])]
         for one in asked:
             one.waiting = list(indices[one.place])
-        how = _How(float(temperature), heard)  # 1 and 1.0 are one temperature, and one store's
+        how = _How(float(temperature), heard, constraint)  # 1 and 1.0 are one temperature, and one store's
         with inference(self.model), fast_linear(self.model):
             ids = [one.ids for one in asked]
             start = common_start(self.model, ids)
@@ -192,9 +196,13 @@ class LocalSampler:
         limits = np.array([o.limit for o in owners])
         written = np.zeros((len(rows), limits.max()), dtype=np.int64)
         live = np.arange(len(rows))
+        guide = how.constraint.guide([o.place for o in owners]) if how.constraint else None
         for step in range(written.shape[1]):
-            tokens = draw_tokens(decoder.logits, how.temperature, keys[live], np.full(len(live), step))
+            logits = guide.masked(live, decoder.logits) if guide else decoder.logits
+            tokens = draw_tokens(logits, how.temperature, keys[live], np.full(len(live), step))
             written[live, step] = tokens.cpu().numpy()
+            if guide:
+                guide.wrote(live, written[live, step])
             ended = np.isin(written[live, step], self.stops)
             over = ended | (limits[live] == step + 1)
             if over.any():
@@ -280,6 +288,7 @@ class _How:
 
     temperature: float
     heard: Heard
+    constraint: Constraint | None = None
 
 
 def _waves() -> Iterator[int]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from toolsavvy.decoding.json_schema import SchemaConstraint
+from toolsavvy.decoding.samples import Heard
 from toolsavvy.decoding.sampling import LocalSampler
 from toolsavvy.errors import UserError
 from toolsavvy.parameters.prompts import ArgumentPrompts
@@ -84,22 +86,30 @@ def generate(
     suffix = "json schema" if constrained else ""
     sampler = LocalSampler(model, tokenizer, seed=seed, batch_size=batch_size, suffix=suffix)
     key = sampler.key if store is not None else ""
-    kinds = [(0.0, 1)] + [(float(temperature), samples)] * bool(samples)
+    constraint = _constraint(sampler, tasks) if constrained else None
     filled = []
-    for heat, count in kinds:
+    for heat, count in [(0.0, 1)] + [(float(temperature), samples)] * bool(samples):
+
+        def draw(places: Sequence[int], indices: Sequence[Sequence[int]], heard: Heard, heat: float = heat) -> None:
+            held = constraint.at(places) if constraint else None
+            wanted = [asked[place] for place in places]
+            sampler.draw(wanted, indices, temperature=heat, max_tokens=max_tokens, heard=heard, constraint=held)
+
         answers = Answers(store, key, heat, max_tokens, sampler.name)
-        drawn = answers.fill(
-            digests,
-            count,
-            lambda places, indices, heard, heat=heat: sampler.draw(
-                [asked[p] for p in places], indices, temperature=heat, max_tokens=max_tokens, heard=heard
-            ),
-        )
+        drawn = answers.fill(digests, count, draw)
         log.debug("%d answers drawn at temperature %g, the rest were there", drawn, heat)
         filled.append((answers, count))
+    if constraint and constraint.notes:
+        log.warning("schemas held to in part: %s", ", ".join(f"{n} to {k}" for k, n in constraint.notes.items()))
     return [
         Generated(task.id, first + i, (sample := answers.get(digest)[i]).text, sample.finished)
         for task, digest in zip(tasks, digests, strict=True)
         for first, (answers, count) in enumerate(filled)
         for i in range(count)
     ]
+
+
+def _constraint(sampler: LocalSampler, tasks: Sequence[ParamTask]) -> SchemaConstraint:
+    """Every task's own schema."""
+    rows = sampler.model.get_output_embeddings().weight.shape[0]
+    return SchemaConstraint(sampler.tokenizer, rows, sampler.stops.tolist(), [t.tool.parameters for t in tasks])
