@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from argument_tasks import subnet_task, toy_writer
 from planted_answers import OTHER, candidate, read, task, world
 
 from toolsavvy.errors import UserError
-from toolsavvy.parameters.fields import Candidate, Origin, cross_fits, joined, table_of
+from toolsavvy.parameters import generating, reading, signals
+from toolsavvy.parameters.fields import Candidate, Origin, candidates_of, cross_fits, joined, table_of
+from toolsavvy.parameters.prompts import answer_text
 
 ONE = task("t1", {"name": "a", "size": 2}, cluster="story")
 TWO = task("t2", {"name": "b", "filter": {}})
@@ -104,3 +107,27 @@ def test_states_are_those_of_the_value() -> None:
     rows = np.arange(4, dtype=np.float16).reshape(2, 1, 2)
     found = table(candidate("t1", 0, {"name": "a", "size": 2}, reading=read({"name": 1, "size": 1}, states=rows)))
     np.testing.assert_array_equal(found.layer(0), [[0, 1], [2, 3]])
+
+
+def test_answers_that_were_generated_and_read_line_up() -> None:
+    """The whole way on a toy model: texts of our own, since a random model writes no JSON."""
+    model, tokenizer, prompts = toy_writer()
+    asked = [subnet_task(0), subnet_task(1)]
+    texts = (
+        answer_text(asked[0]),
+        '{"VpcId": "vpc-0", "Tags": [{"Key": "a"}, {}], "VpcId": "vpc-1",}',
+        "no call",
+        "{}",
+    )
+    generated = [generating.Generated(asked[i // 2].id, i % 2, text, True) for i, text in enumerate(texts)]
+    wanted = [prompts.prompt(asked[i // 2]) for i in range(4)]
+    answers = reading.read(model, tokenizer, wanted, texts, layers=(0, 1))
+    sure = reading.p_true(model, tokenizer, wanted, texts)
+    found = table_of(asked, candidates_of(generated, answers, sure), OTHER)
+    assert found.whole.tolist() == [True, True, False, True]
+    assert found.exact.tolist() == [True, False, False, False]
+    assert found.right[found.rows[0]].all()
+    assert found.paths[found.rows[1]] == (("VpcId",), ("Tags", 0, "Key"), ("Tags", 1))
+    assert found.values[found.rows[1]][0] == "vpc-1"
+    assert found.states.shape[1:] == (2, model.config.hidden_size)
+    assert set(signals.all_signals(found)) == {"logprob", "logprob_mean", "consistency", "p_true"}

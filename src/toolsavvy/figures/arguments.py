@@ -12,6 +12,9 @@ import numpy as np
 from toolsavvy.figures.canvas import COLOURS, GREY, LIGHT, Paths, bare, headed, new_figure, plain, save
 from toolsavvy.figures.curves import Curve, Mark, Panel, curve_panels
 
+_FILLS = COLOURS[:-1]
+"""Of bars: intervals are black."""
+
 
 @dataclass(frozen=True)
 class Reliability:
@@ -167,12 +170,12 @@ def level_bars(
     for i, system in enumerate(systems):
         places = np.arange(len(levels)) + (i - (len(systems) - 1) / 2) * width
         values, low, high = (np.asarray(v, dtype=np.float64) for v in (system.values, system.low, system.high))
-        colour = COLOURS[i % len(COLOURS)]
-        hatch = "" if i < len(COLOURS) else "//"
+        colour, hatch = _FILLS[i % len(_FILLS)], "" if i < len(_FILLS) else "//"
         ax.bar(places, values, width * 0.92, color=colour, label=plain(system.label), hatch=hatch, edgecolor="white")
         known = np.isfinite(low) & np.isfinite(high)
         ends = np.stack([values - low, high - values])[:, known].clip(min=0)
         ax.errorbar(places[known], values[known], ends, fmt="none", ecolor="black", elinewidth=0.8, capsize=1.5)
+    ax.set_xlim(-0.5, len(levels) - 0.5)
     ax.set_xticks(np.arange(len(levels)), [plain(name) for name in levels])
     _axes(ax, "", "", measure)
     ax.grid(visible=False, axis="x")

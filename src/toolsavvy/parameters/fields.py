@@ -15,6 +15,7 @@ from toolsavvy.probes.splits import fold_codes
 from toolsavvy.tasks import ParamTask
 
 if TYPE_CHECKING:
+    from toolsavvy.parameters.generating import Generated
     from toolsavvy.parameters.reading import ReadAnswer
 
 
@@ -37,6 +38,20 @@ class Candidate:
     arguments: Mapping[str, Any] | None
     read: ReadAnswer | None = None
     p_true: float | None = None
+
+
+def candidates_of(
+    generated: Sequence[Generated], read: Sequence[ReadAnswer] | None = None, p_true: Sequence[float] | None = None
+) -> tuple[Candidate, ...]:
+    """Candidates of generated answers, with what reading them gave, [answer] each."""
+    from toolsavvy.calls.lenient import read_arguments
+
+    readings = [None] * len(generated) if read is None else read
+    asked = [None] * len(generated) if p_true is None else p_true
+    return tuple(
+        Candidate(g.task_id, g.index, g.text, read_arguments(g.text).arguments, r, p)
+        for g, r, p in zip(generated, readings, asked, strict=True)
+    )
 
 
 @dataclass(frozen=True)

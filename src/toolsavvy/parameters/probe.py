@@ -25,7 +25,7 @@ from toolsavvy.probes.problems import Problems
 
 FORMAT = 1
 CARD, WEIGHTS = "value_probe.json", "value_probe.safetensors"
-_VECTORS = ("weights", "mean", "scale")
+_VECTORS, _NUMBERS = ("weights", "mean", "scale"), ("bias", "slope", "offset", "strength")
 AGAIN = "copy the folder again from the run that trained the probe"
 
 
@@ -277,7 +277,7 @@ def save(folder: Path | str, probe: ValueProbe) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: np.ascontiguousarray(getattr(probe.linear, name), dtype=np.float32) for name in _VECTORS}
-    numbers = {name: getattr(probe.linear, name) for name in ("bias", "slope", "offset", "strength")}
+    numbers = {name: getattr(probe.linear, name) for name in _NUMBERS}
     card = {"format": FORMAT, "layer": probe.layer, **numbers, **asdict(probe.card)}
     with atomic_write(folder / WEIGHTS) as file:
         file.write(safetensors.numpy.save(tensors))
@@ -296,13 +296,15 @@ def load(folder: Path | str) -> ValueProbe:
     if record.get("format", int) != FORMAT:
         raise record.wrong("format", f"format {record.value['format']}", str(FORMAT), "use the version that wrote it")
     tensors = _read_tensors(folder / WEIGHTS)
-    numbers = {name: float(record.get(name, (int, float))) for name in ("bias", "slope", "offset", "strength")}
+    bias, slope, offset, strength = (float(record.get(name, (int, float))) for name in _NUMBERS)
     card = ProbeCard(
         record.text("model"), tuple(str(o) for o in record.get("origins", list)), record.get("tasks", int),
         record.get("rows", int), float(record.get("right", (int, float))), record.text("calibrated_on"),
         record.get("auc", (int, float), None), record.get("seed", int),
     )  # fmt: skip
-    return ValueProbe(record.get("layer", int), Calibrated(**tensors, **numbers), card)
+    weights, mean, scale = (tensors[name] for name in _VECTORS)
+    linear = Calibrated(weights, bias, mean, scale, slope, offset, strength)
+    return ValueProbe(record.get("layer", int), linear, card)
 
 
 def _read_card(path: Path) -> dict[str, Any]:
@@ -323,8 +325,8 @@ def _read_tensors(path: Path) -> dict[str, np.ndarray]:
         found = safetensors.numpy.load_file(path)
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
         raise _unreadable(path, error) from error
-    width = np.shape(found.get("weights"))
-    if set(found) != set(_VECTORS) or len(width) != 1 or any(found[name].shape != width for name in _VECTORS):
+    shapes = {array.shape for array in found.values()}
+    if set(found) != set(_VECTORS) or len(shapes) != 1 or found["weights"].ndim != 1:
         raise _unreadable(path, ValueError(f"arrays { ({n: v.shape for n, v in found.items()}) }"))
     return found
 

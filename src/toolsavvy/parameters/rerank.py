@@ -31,7 +31,7 @@ PGR = ("field_set", "candidate", "field")
 """The paper's strategies, the most conservative first."""
 STRATEGIES = ("greedy", *PGR, "majority", "logprob", "oracle")
 Arguments = Mapping[str, Any] | None
-Judge = Callable[[Arguments, ParamTask], bool]
+Judge = Callable[[Mapping[str, Any], ParamTask], bool]
 
 
 def rerank(table: FieldTable, scores: np.ndarray, strategy: str) -> list[Arguments]:
@@ -221,7 +221,7 @@ def judged(table: FieldTable, answers: Sequence[Arguments], judge: Judge | None 
     """Whether each task's answer is right, bool [task]; what can't be read is wrong."""
     from toolsavvy.calls.matching import exact
 
-    ask: Judge = judge or (lambda arguments, task: exact(arguments, task))
+    ask = judge or exact
     return np.array([a is not None and ask(a, t) for a, t in zip(answers, table.tasks, strict=True)], dtype=bool)
 
 

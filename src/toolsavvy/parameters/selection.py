@@ -100,8 +100,10 @@ def measure(
     else:
         drawn = np.zeros((0, 4))
     sizes = (int(kept.sum()), int(right.sum()), len(kept), len(kept))
-    found = [interval(v, d, size, resamples.units) for v, d, size in zip(values, drawn.T, sizes, strict=True)]
-    return PseudoLabels(int(kept.sum()), len(kept), *found, beta)
+    precision, recall, coverage, f = (
+        interval(v, d, size, resamples.units) for v, d, size in zip(values, drawn.T, sizes, strict=True)
+    )
+    return PseudoLabels(int(kept.sum()), len(kept), precision, recall, coverage, f, beta)
 
 
 def _ratios(sums: np.ndarray, beta: float) -> np.ndarray:
