@@ -59,20 +59,23 @@ class Alignment:
         changed: pairs (predicted, reference) at the same place that differ.
         spurious: predicted leaves where the reference has nothing.
         omitted: reference leaves where the prediction has nothing.
-        same_count: reference leaves that were met.
     """
 
     right: dict[Path, bool] = field(default_factory=dict)
     changed: list[tuple[Leaf, Leaf]] = field(default_factory=list)
     spurious: list[Leaf] = field(default_factory=list)
     omitted: list[Leaf] = field(default_factory=list)
-    same_count: int = 0
 
     @property
     def counts(self) -> Counts:
         """Right, wrong and missed fields."""
         tp = self.same_count
         return Counts(tp, len(self.right) - tp, len(self.omitted) + len(self.changed))
+
+    @property
+    def same_count(self) -> int:
+        """Predicted leaves that are right."""
+        return sum(self.right.values())
 
     @property
     def is_exact(self) -> bool:
@@ -85,7 +88,6 @@ class Alignment:
         self.changed += other.changed
         self.spurious += other.spurious
         self.omitted += other.omitted
-        self.same_count += other.same_count
 
     def add_alone(self, value: Any, path: Path) -> None:
         """Predicted leaves that nothing answers."""
@@ -186,7 +188,6 @@ class Comparison:
             _differ(predicted, reference, path, other, found)
         elif self._key(predicted, schemas, patterns, 0) == self._key(reference, schemas, patterns, 0):
             found.right[path] = True
-            found.same_count += 1
         else:
             found.right[path] = False
             found.changed.append((Leaf(path, predicted), Leaf(other, reference)))

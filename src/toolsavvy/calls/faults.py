@@ -22,9 +22,10 @@ def faults_of(found: Alignment) -> tuple[str, ...]:
     path is `wrong_depth`, once for both. Truth values, null, empty ones and those of one or two characters are too
     common for that, unless their last key is the same.
     """
-    spurious, omitted = list(found.spurious), list(found.omitted)
+    # A call without arguments is a leaf at the empty path, and no argument.
+    spurious, omitted = ([leaf for leaf in side if leaf.path] for side in (found.spurious, found.omitted))
     moved = 0
-    for leaf in found.spurious:
+    for leaf in tuple(spurious):
         other = next((gone for gone in omitted if _same_moved(leaf, gone)), None)
         if other is not None:
             omitted.remove(other)

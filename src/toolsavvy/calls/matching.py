@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from toolsavvy.calls import bfcl
 from toolsavvy.calls.comparing import Alignment, Comparison, Counts, below, nothing_like
 from toolsavvy.calls.flattening import Leaf, Path
+from toolsavvy.catalog import Tool
 from toolsavvy.tasks import OMITTED, ParamTask, Reference
 
 
@@ -40,9 +42,9 @@ def right_fields(arguments: Mapping[str, Any], task: ParamTask, reference: Refer
 def missed(task: ParamTask, reference: Reference | None = None) -> Counts:
     """The counts of a call that was not made."""
     reference = reference or task.reference
-    accepted = reference.accepted or {}
-    due = {name: value for name, value in reference.arguments.items() if OMITTED not in accepted.get(name, ())}
-    return Counts(0, 0, len(below(due, ())))
+    if reference.accepted is None:
+        return Counts(0, 0, len(below(reference.arguments, ())))
+    return Counts(0, 0, alignment({}, task, reference).counts.fn)
 
 
 def alignment(arguments: Mapping[str, Any], task: ParamTask, reference: Reference | None = None) -> Alignment:
@@ -53,7 +55,7 @@ def alignment(arguments: Mapping[str, Any], task: ParamTask, reference: Referenc
         return nothing_like(arguments, reference.arguments)
     if reference.accepted is None:
         return comparison.align(arguments, reference.arguments)
-    return _aligned(arguments, reference, comparison)
+    return _aligned(arguments, _Accepting(task, reference), comparison)
 
 
 def comparison_of(task: ParamTask, name: str) -> Comparison:
@@ -65,35 +67,69 @@ def comparison_of(task: ParamTask, name: str) -> Comparison:
     return kept[name]
 
 
-def _aligned(arguments: Mapping[str, Any], reference: Reference, comparison: Comparison) -> Alignment:
+class _Accepting:
+    """What a task's reference accepts, argument by argument."""
+
+    def __init__(self, task: ParamTask, reference: Reference) -> None:
+        self.reference, self.language = reference, task.language
+        self.accepted = reference.accepted or {}
+        self.is_bfcl = task.rule == "bfcl"
+        tool = next((tool for tool in task.tools if tool.name == reference.name), None)
+        self.tool = tool or Tool(reference.name, reference.name)
+        self.required = set(bfcl.required(self.tool)) if self.is_bfcl else set()
+
+    @property
+    def due(self) -> list[str]:
+        """Arguments that may not be left out."""
+        names = dict.fromkeys((*self.reference.arguments, *self.accepted))
+        return [n for n in names if OMITTED not in self.accepted.get(n, ()) or n in self.required]
+
+    def choices(self, name: str, value: Any) -> Sequence[Any]:
+        """Values that are right, the reference's own first; an empty text only where it was predicted."""
+        own = [self.reference.arguments[name]] if name in self.reference.arguments else []
+        also = [choice for choice in self.accepted.get(name, ()) if choice != OMITTED or value == OMITTED]
+        if self.is_bfcl and also:
+            properties = self.tool.parameters.get("properties", {})
+            slot = bfcl.slot_of(properties.get(name, {}))
+            also = [bfcl.concrete(choice, slot, self.language) for choice in also]
+        return [*own, *also]
+
+    def decides(self, name: str, value: Any) -> bool | None:
+        """BFCL's own verdict on a value; None where values are compared as ever."""
+        if not self.is_bfcl:
+            return None
+        return bfcl.argument_is_right(self.tool, name, value, self.accepted, self.language)
+
+
+def _aligned(arguments: Mapping[str, Any], accepting: _Accepting, comparison: Comparison) -> Alignment:
     """Argument by argument, each over the nearest of its accepted values."""
-    accepted = reference.accepted or {}
     found = Alignment()
     for name, value in arguments.items():
-        choices = _choices(name, reference, value)
-        if not choices:
+        verdict, choices = accepting.decides(name, value), accepting.choices(name, value)
+        if verdict:
+            found.add(Alignment(dict.fromkeys((leaf.path for leaf in below(value, (name,))), True)))
+        elif not choices:
             found.add_alone(value, (name,))
-            continue
-        laid = [comparison.align(value, choice, (name,)) for choice in choices]
-        found.add(max(laid, key=_nearness))
-    for name in dict.fromkeys((*reference.arguments, *accepted)):
-        if name not in arguments and OMITTED not in accepted.get(name, ()):
-            choices = _choices(name, reference, None)
+        else:
+            laid = [comparison.align(value, choice, (name,)) for choice in choices]
+            nearest = max(laid, key=_nearness)
+            found.add(nearest if verdict is None or not nearest.is_exact else _refused(value, (name,)))
+    for name in accepting.due:
+        if name not in arguments:
+            choices = accepting.choices(name, None)
             found.omitted += below(choices[0], (name,)) if choices else []
     if not arguments:
         found.right[()] = not found.omitted
-        found.same_count += not found.omitted
         found.spurious += [Leaf((), {})] if found.omitted else []
     return found
 
 
-def _choices(name: str, reference: Reference, value: Any) -> Sequence[Any]:
-    """Values of an argument that are right, the reference's own first; an empty text only where it was predicted."""
-    accepted = (reference.accepted or {}).get(name)
-    own = [reference.arguments[name]] if name in reference.arguments else []
-    if accepted is None:
-        return own
-    return [*own, *(choice for choice in accepted if choice != OMITTED or value == OMITTED)]
+def _refused(value: Any, path: Path) -> Alignment:
+    """A value that looks right and that the task's rule refuses: another type than the schema's."""
+    return Alignment(
+        dict.fromkeys((leaf.path for leaf in below(value, path)), False),
+        [(leaf, leaf) for leaf in below(value, path)],
+    )
 
 
 def _nearness(found: Alignment) -> tuple[int, int]:

@@ -195,6 +195,8 @@ class _Normaliser:
                 return
             if kind != name:
                 self.oddities[f"type {name}"] += 1
+            if str(name).lower() == "tuple":
+                made.setdefault("x-type", "tuple")  # BFCL's rules tell it from an array
             kinds.append(kind)
         if node.get("nullable") is True:
             kinds.append("null")
