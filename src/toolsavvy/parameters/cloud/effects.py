@@ -18,7 +18,6 @@ _MADE_UP = re.compile(
     r"|(?P<mac>\b[0-9a-f]{2}(?::[0-9a-f]{2}){5}\b)|(?P<zone>/hostedzone/|\b)[A-Z0-9]{20,}\b|(?P<arn>/)[0-9a-f]{16}\b"
 )
 """What the cloud makes up: ids, tokens, hardware addresses, ends of arns."""
-_READS = ("Describe", "Get", "List", "Search")
 
 
 @dataclass(frozen=True)
@@ -121,11 +120,6 @@ def is_executable(task: ParamTask) -> bool:
     return isinstance(task.facts.get("world"), int)
 
 
-def is_reading(operation: str) -> bool:
-    """Does the operation only look?"""
-    return operation.partition(":")[2].startswith(_READS)
-
-
 def _seed(task: ParamTask) -> int:
     if not is_executable(task):
         raise UserError(
@@ -165,12 +159,12 @@ def _is_same(task: ParamTask, arguments: Mapping[str, Any]) -> bool:
 def _effect(before: Snapshot, after: Snapshot, output: Mapping[str, Any]) -> Effect:
     """Changes between two snapshots; ids that were there before stay, new ones are masked."""
     changed = {place: after.get(place, "gone") for place in {*before, *after} if before.get(place) != after.get(place)}
-    known = {found[0] for text in (*before, *before.values()) for found in _MADE_UP.finditer(text)}
+    known = "\n".join((*before, *before.values()))
     changes = sorted(f"{_masked(place, known)} {_masked(text, known)}" for place, text in changed.items())
     return Effect(changes=tuple(changes), output=_masked(canonical(output), known))
 
 
-def _masked(text: str, known: set[str]) -> str:
+def _masked(text: str, known: str) -> str:
     def mask(found: re.Match[str]) -> str:
         return found[0] if found[0] in known else f"{found['kind'] or found.lastgroup or ''}-new"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from types import BuiltinFunctionType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
@@ -84,9 +85,16 @@ class _Writer:
 
 def _is_code(value: Any) -> bool:
     """Functions and iterators, and whole backends, which every resource points back to."""
+    if isinstance(value, _PLAIN):
+        return False
+    return isinstance(value, (_backend_class(), *_SKIPPED)) or hasattr(value, "__next__")
+
+
+@cache
+def _backend_class() -> type:
     from moto.core.base_backend import BaseBackend
 
-    return isinstance(value, (BaseBackend, *_SKIPPED)) or hasattr(value, "__next__")
+    return BaseBackend
 
 
 def canonical(value: Any) -> str:

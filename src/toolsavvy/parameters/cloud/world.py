@@ -22,6 +22,11 @@ from toolsavvy.errors import UserError
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
 SERVICES = ("ec2", "elbv2", "route53")
+IMAGES = frozenset({
+    "ami-12c6146b", "ami-c2ff2dbb", "ami-b7e93bce", "ami-785db401", "ami-1e749f67", "ami-35e92e4c", "ami-bb9a6bc2",
+    "ami-760aaa0f", "ami-04681a1dbd79675a5", "ami-0e9271c829888680e", "ami-0b301ce3ce347599c",
+})  # fmt: skip
+"""Machine images that there are: some of moto's of each system."""
 _START = datetime(2026, 1, 5, 9, 0)
 """When every story begins; each call takes a second."""
 _open: list[World] = []
@@ -41,7 +46,7 @@ class CallError(Exception):
 
 
 class World:
-    """A fresh account, alive inside `with`; it has no default VPC, and only the images that moto itself lists.
+    """A fresh account, alive inside `with`; it has no default VPC, and a few images.
 
     Moto keeps its accounts in globals, so two worlds of one process must not be open at once. Ids come from the seed,
     times from a clock that starts at the same moment and ticks once a call, tokens from the seed again.
@@ -53,7 +58,7 @@ class World:
         history: every call that was sent, refused ones included.
 
     Raises:
-        RuntimeError: (on entering) another world is open.
+        RuntimeError: (on entering) another world, or another mock of AWS, is open.
         UserError: (on entering) the extra `cloud` is not installed.
     """
 
@@ -69,14 +74,20 @@ class World:
         if _open:
             raise RuntimeError(f"the world of seed {_open[0].seed} is still open: its account would be shared")
         _make_repeatable()
-        from moto import mock_aws
+        from moto.core.base_backend import BackendDict
+        from moto.core.models import botocore_stubber
+        from moto.ec2.models import amis
         from moto.moto_api._internal import mock_random
 
+        if botocore_stubber.enabled:
+            raise RuntimeError("another mock of AWS is active in this process: its account would be shared")
+        # What moto's own mock_aws also does, patching `requests` and 1,300 images, takes longer than a story.
+        self._stack.callback(_forget)
         _open.append(self)
-        self._stack.callback(_open.clear)
-        # While the account lives: moto then leaves out 1,200 further images, whose making takes longer than a story.
-        self._stack.enter_context(mock.patch.dict(os.environ, {"MOTO_AMIS_PATH": ""}))
-        self._stack.enter_context(mock_aws())
+        self._stack.enter_context(mock.patch.dict(os.environ, {"MOTO_AMIS_PATH": ""}))  # no images but AMIS
+        self._stack.enter_context(mock.patch.object(amis, "AMIS", [a for a in amis.AMIS if a["ami_id"] in IMAGES]))
+        BackendDict.reset()
+        botocore_stubber.enabled = True
         self.history, self._tokens = [], random.Random(self.seed)
         mock_random.seed(self.seed)  # of the images' parts, too
         _drop_default_network(backend("ec2"))
@@ -195,6 +206,20 @@ def _make_repeatable() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("moto.") and getattr(module, "utcnow", None) is real:
             module.utcnow = now  # type: ignore[attr-defined]
+
+
+def _forget() -> None:
+    """Leave nothing of an account behind, and nothing of moto's switched on."""
+    from moto.core.base_backend import BackendDict
+    from moto.core.model_instances import reset_model_data
+    from moto.core.models import botocore_stubber
+
+    botocore_stubber.enabled = False
+    for backends in BackendDict._instances:
+        backends.clear()
+    BackendDict._instances.clear()
+    reset_model_data()
+    _open.clear()
 
 
 def _drop_default_network(ec2: Any) -> None:
