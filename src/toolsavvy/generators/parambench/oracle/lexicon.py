@@ -50,17 +50,18 @@ def new_names(sight: Sight) -> list[str]:
     return [n for n in dict.fromkeys(found) if n not in known and not ID.fullmatch(n) and not _NO_NAME.fullmatch(n)]
 
 
-def tag_specifications(sight: Sight, kind: str) -> dict[str, list[dict[str, Any]]]:
+def tag_specifications(sight: Sight, kind: str, named: bool = True) -> dict[str, list[dict[str, Any]]]:
     """Name and further tags that a request gives to what is to be created; {} where it gives none.
 
     Args:
         sight: the task.
         kind: as the API calls it in tags ("vpc").
+        named: what it is called is a tag too, not an argument of its own.
     """
-    named = new_names(sight)
+    labels = new_names(sight) if named else []
     pairs = re.findall(r"(?<![\w-])([A-Za-z][\w-]*)=([\w-]+)", sight.instruction)
     values = {pair[1] for pair in pairs}
-    found = [("Name", n) for n in named if n not in values and not any(n == k for k, _ in pairs)][:1] + pairs
+    found = [("Name", n) for n in labels if n not in values and not any(n == k for k, _ in pairs)][:1] + pairs
     tags = [{"Key": key, "Value": value} for key, value in found]
     return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags}]} if tags else {}
 
