@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsavvy.generators.parambench.oracle.lexicon import NAME
-from toolsavvy.generators.parambench.oracle.sight import Sight, kind_of
+from toolsavvy.generators.parambench.oracle.sight import Sight, kind_of, name_of
 
 _NAMING = rf"\b(?:[Nn]ame it|[Cc]all it|name is to be|the name) ({NAME})"
 
@@ -43,6 +43,9 @@ def known(sight: Sight) -> dict[str, dict[str, None]]:
     for entry in (item for _, _, item in sight.objects):
         if entry.get("Key") == "Name" and isinstance(entry.get("ResourceId"), str):
             found.setdefault(str(entry.get("Value")), {})[entry["ResourceId"]] = None
+    for call in sight.calls("CreateFlowLogs"):  # a list of ids comes back, no object
+        for label in (name_of(s) for s in call.arguments.get("TagSpecifications", ())):
+            found.setdefault(label, {}).update(dict.fromkeys(call.output["FlowLogIds"]))
     return found
 
 

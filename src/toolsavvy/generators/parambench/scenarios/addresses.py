@@ -13,8 +13,22 @@ _NOUN = "Elastic IP"
 
 
 def network(scene: Scene, subnets: int = 1) -> builders.Network:
-    """A VPC and its subnets, all shown."""
-    return builders.network(scene, name=name(scene), subnets=subnets)
+    """A VPC and its subnets: the model sees how they were made, or a list of the subnets."""
+    listing, mark = chance(scene, 0.4), name(scene)
+    taken = [c.arguments["CidrBlock"] for c in scene.calls if c.name == "ec2:CreateVpc"]
+    cidr = nets.private(scene.rng, 16)
+    while any(nets.overlaps(cidr, other) for other in taken):
+        cidr = nets.private(scene.rng, 16)
+    vpc = builders.vpc(scene, mark, cidr)
+    zones = sorted(scene.rng.sample(builders.ZONES, subnets))
+    marks = tuple(f"{mark}-{zone[-1]}" for zone in zones)
+    ids = tuple(
+        builders.subnet(scene, vpc, own, nets.block(cidr, 24, place), zone, not listing)
+        for own, place, zone in zip(marks, scene.rng.sample(range(256), subnets), zones, strict=True)
+    )
+    if listing:
+        scene.do("ec2:DescribeSubnets", Filters=[{"Name": "vpc-id", "Values": [vpc]}])
+    return builders.Network(mark, vpc, cidr, ids, marks, tuple(zones))
 
 
 def address(scene: Scene, label: str = "") -> dict[str, Any]:
@@ -125,7 +139,7 @@ def associate(scene: Scene) -> Goal:
 
 def _row(scene: Scene, subnet: str, number: int) -> list[dict[str, Any]]:
     """Private addresses in a row, the first of them primary."""
-    cidr = next(c.output["Subnet"]["CidrBlock"] for c in scene.calls if subnet in str(c.output))
+    cidr = cidr_of(scene, subnet)
     start = scene.rng.randrange(10, 200)
     return [{"PrivateIpAddress": nets.host(cidr, start + i), "Primary": i == 0} for i in range(number)]
 
@@ -243,10 +257,9 @@ def create_nat(scene: Scene) -> Goal:
 
 
 def cidr_of(scene: Scene, subnet: str) -> str:
-    """Range of a subnet that the story made."""
-    return next(
-        c.output["Subnet"]["CidrBlock"] for c in scene.calls if c.output.get("Subnet", {}).get("SubnetId") == subnet
-    )
+    """Range of a subnet that the context shows."""
+    shown = [o for c in scene.calls for o in (c.output.get("Subnet"), *c.output.get("Subnets", ())) if o]
+    return next(str(o["CidrBlock"]) for o in shown if o["SubnetId"] == subnet)
 
 
 @program("ec2:DeleteNatGateway")
