@@ -76,6 +76,8 @@ def test_references_by_label_are_transfers_where_no_result_is_released() -> None
     earlier = Upstream("find", {}, None, label="var1")
     assert features({"a": "$var1.user.id$", "b": "$var1$"}, earlier) == (1, 0, 2, 2)
     assert features({"a": "var10", "b": "$var2.x$"}, earlier)[2] == 0
+    assert features({"a": "5 * $var1.Exchange Rate$", "b": "$var1.artist_id"}, earlier)[2:] == (2, 1)
+    assert features({"a": "$100-$200", "b": "$var10.x$"}, earlier)[2] == 0
     assert symbolic("API_call_0", [Upstream("f", {}, None, "API_call_0")]) == ()
     assert symbolic("API_call_0", [Upstream("f", {}, {"r": 1}, "API_call_0")]) is None
 

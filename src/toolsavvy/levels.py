@@ -6,6 +6,7 @@ that add up, so that a level can be told from the four numbers by hand.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +21,9 @@ _EXTRACTION = (3, 5)
 """Depths at which digging for a value costs one point more."""
 _FLOORS = (1, 3, 4, 6)
 """Points at which L2, L3, L4, L5 begin."""
+
+_REFERENCE = re.compile(r"\$(\w+)((?:\.[^$]*)?)(?:\$|\Z)")
+"""`$var1.id$`, as sources name an earlier result; the closing sign may be forgotten at the end."""
 
 Path = tuple[str | int, ...]
 
@@ -152,13 +156,23 @@ def _transfer(value: Any, held: Mapping[str, int], upstream: Sequence[Upstream],
 def symbolic(value: str, upstream: Sequence[Upstream]) -> tuple[str, ...] | None:
     """Fields that a reference by label goes through: ("id",) of "$var1.id$", () of "API_call_0"; None: no reference.
 
-    Only labels of calls without a result are looked for: where there are results, sources give the values themselves.
+    "$var1.id$" may also stand within longer text. Only labels of calls without a result are looked for: where there
+    are results, sources give the values themselves.
     """
-    inner = value[1:-1] if len(value) > 2 and value[0] == value[-1] == "$" else value
     for call in upstream:
-        if call.label and call.output is None and (inner == call.label or inner.startswith(f"{call.label}.")):
-            return tuple(filter(None, inner[len(call.label) :].split(".")))
+        if not call.label or call.output is not None:
+            continue
+        if value == call.label or value.startswith(f"{call.label}."):
+            return _fields(value[len(call.label) :])
+        for found in _REFERENCE.finditer(value):
+            if found[1] == call.label:
+                return _fields(found[2])
     return None
+
+
+def _fields(path: str) -> tuple[str, ...]:
+    """Names of a dotted path."""
+    return tuple(filter(None, path.split(".")))
 
 
 def _is_word(value: Any, path: Path, schemas: Mapping[str, Mapping[str, Any]], tool: str) -> bool:

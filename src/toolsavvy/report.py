@@ -23,6 +23,7 @@ COLUMNS = (
     ("internalization", 5),
 )
 PAIR_COLUMNS = (("recall", 10), ("ndcg", 10), ("completeness", 5), ("completeness", 10), ("accuracy", None))
+PAIR_COLUMNS += (("exact_match", None), ("field_f1", None), ("execution_match", None))
 NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": "IS", "mrr": "MRR", "precision": "P"}
 
 

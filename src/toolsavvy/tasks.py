@@ -16,6 +16,8 @@ LEVELS = ("L1", "L2", "L3", "L4", "L5")
 """ParamBench's levels, from values that are stated to values that are dug out of nested results."""
 OMITTED = ""
 """Among accepted values: the argument may also be left out (BFCL's convention)."""
+SYMBOLIC = "symbolic_reference"
+"""Flag: right arguments name an earlier result that is not released ("$var1.id$"), so no schema says if they fit."""
 
 
 @dataclass(frozen=True)

@@ -98,3 +98,46 @@ def test_real_data():
     assert sum(not t.parameters for t in data.catalog.tools) == 226
     for query, line in zip(data.splits["test_out_domain"], (folder / "test_out_domain.jsonl").open(), strict=True):
         assert set(query.relevant) == {call["api"] for call in json.loads(line)["calling"]}
+
+
+def test_every_call_is_a_task_with_the_calls_before_it(tmp_path):
+    calling = [
+        {"api": "getFilm", "parameters": {"title": "Heat", "n": "3"}, "responses": ["API_call_0"]},
+        {"api": "getFilm", "parameters": {"title": "API_call_0", "n": [1]}, "responses": ["API_call_1"]},
+        {"api": "bare", "parameters": {"x": 1}, "responses": []},
+    ]
+    make(tmp_path, [{"id": "dev-difficult-1", "query": "Films.", "calling": calling}])
+    data = sealtools.load(tmp_path)
+    tasks = [t for t in data.tasks.calls if t.split == "validation"]
+    assert [t.id for t in tasks] == [f"dev-difficult-1/{i}" for i in range(3)]
+    assert {(t.cluster, t.category, t.instruction) for t in tasks} == {("dev-difficult-1", "dev", "Films.")}
+    assert tasks[0].reference.arguments == {"title": "Heat", "n": "3"}
+    assert tasks[0].flags == ("reference_violates_schema",)
+    assert tasks[1].reference.arguments["title"] == "API_call_0"
+    assert set(tasks[1].flags) == {"reference_violates_schema", "symbolic_reference"}
+    assert [(u.label, u.output) for u in tasks[2].upstream] == [("API_call_0", None), ("API_call_1", None)]
+    assert (tasks[0].level, tasks[1].level) == ("L1", "L2")
+    audit = data.tasks.audit
+    assert audit["numbers_and_truth_values_as_text"] == audit["lists_and_objects_for_scalars"] == 1
+    assert audit["arguments_that_name_a_result"] == audit["arguments_outside_the_schema"] == 1
+    assert sorted(t.category for t in data.tasks.calls if t.split == "test") == [
+        *["test_in_domain"] * 2, *["test_out_domain"] * 2
+    ]  # fmt: skip
+
+
+def test_tasks_follow_the_queries_that_train(tmp_path):
+    data = sealtools.load(make(tmp_path), train_share=0.8)
+    trained = {q.id for q in data.train}
+    assert {t.cluster for t in data.tasks.calls if t.split == "train"} == trained
+    assert sum(t.split == "validation" for t in data.tasks.calls) == 2
+
+
+def test_tasks_of_the_released_files():
+    data = sealtools.load(shared("sealtools"))
+    tests = [t for t in data.tasks.calls if t.split == "test"]
+    assert {t.category for t in tests} == {"test_in_domain", "test_out_domain"}
+    assert len({t.id for t in data.tasks.calls}) == len(data.tasks.calls)
+    assert data.tasks.audit["lists_and_objects_for_scalars"] >= 8
+    assert data.tasks.audit["numbers_and_truth_values_as_text"] >= 79
+    assert sum("symbolic_reference" in t.flags for t in data.tasks.calls) >= 60
+    assert "arguments_outside_the_schema" not in data.tasks.audit

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from parameter_tasks import made, right
@@ -110,6 +112,17 @@ def test_several_systems_are_compared_on_the_same_tasks() -> None:
         Parameters(pairs=[["mine", "their"]]).run(tasks, {"mine": right(tasks), "theirs": worse})
 
 
+def test_no_schema_says_whether_names_of_results_fit() -> None:
+    tasks = [replace(t, flags=("symbolic_reference",)) if i % 2 else t for i, t in enumerate(asked())]
+    answers = right(tuple(tasks))
+    for task in tasks:
+        if task.flags:
+            answers[task.id] = Answer((Call("book", {"place": "$var1.place$", "people": "$var1.people$"}),))
+    outcome = Parameters().run(tasks, {"mine": answers})
+    assert value(outcome, "schema_valid") == 1
+    assert value(outcome, "schema_valid", "flag=symbolic_reference") is None
+
+
 def test_splits_and_forms() -> None:
     data = made(split="train")
     with pytest.raises(UserError) as told:
@@ -132,13 +145,13 @@ def test_execution_is_tried_only_where_it_could_differ(monkeypatch: pytest.Monke
     tasks = tuple(replace(t, source="parambench_aws") for t in asked())
     tried = []
     monkeypatch.setattr(suite_module, "_has_cloud", lambda: True)
-    effects = pytest.importorskip("toolsavvy.parameters.cloud.effects")
 
     def match(task: ParamTask, arguments: object) -> bool:
         tried.append(task.id)
         return len(tried) == 1
 
-    monkeypatch.setattr(effects, "execution_match", match)
+    effects = SimpleNamespace(execution_match=match)
+    monkeypatch.setitem(sys.modules, "toolsavvy.parameters.cloud.effects", effects)  # type: ignore[arg-type]
     answers = right(tasks)
     for task in tasks[:2]:
         answers[task.id] = Answer((Call("book", {"place": "elsewhere", "people": 0}),))

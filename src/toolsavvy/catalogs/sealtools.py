@@ -1,16 +1,23 @@
-"""Seal-Tools: 4,076 self-made APIs; a query's golds are the APIs of its (possibly nested) calls."""
+"""Seal-Tools: 4,076 self-made APIs; a query's golds are the APIs of its (possibly nested) calls.
+
+Every call is a parameter task too. No results are released, so arguments that name an earlier one ("API_call_0") stay
+as they are: the model has to name it likewise.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, no_gold, retrieval_set
+from toolsavvy.catalogs.calling import Step, Story, tasks_of
 from toolsavvy.catalogs.reading import Record, as_record, existing, member, read_jsonl
 from toolsavvy.catalogs.splits import hold_out
+from toolsavvy.tasks import TaskSet
 
 TESTS = ("test_in_domain", "test_out_domain")
 _TYPES = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "list": "array", "dict": "object"}
@@ -26,6 +33,8 @@ def load(
 ) -> RetrievalSet:
     """Load Seal-Tools: `train.jsonl` (where present), `dev.jsonl` as validation, both test files as headline.
 
+    Parameter tasks follow the queries: those of train, validation and the two tests, whose file is their category.
+
     Args:
         path: folder with `tool.jsonl` and the query files.
         name: shown in tables.
@@ -40,16 +49,38 @@ def load(
     tools, counts = ToolTable(), Counter[str]()
     for record in read_jsonl(member(folder, "tool.jsonl")):
         tools.add(_tool(record), record, "api_name")
-    splits = {
-        split: [_query(record, tools, counts) for record in read_jsonl(member(folder, f"{split}.jsonl"))]
+    records = {
+        split: list(read_jsonl(member(folder, f"{split}.jsonl")))
         for split in ("train", "dev", *TESTS)
         if split in TESTS or (folder / f"{split}.jsonl").is_file()
     }
+    splits = {split: [_query(record, tools, counts) for record in rows] for split, rows in records.items()}
     splits["validation"] = splits.pop("dev", [])
     if train_share and "train" not in splits:
         splits["validation"], splits["train"] = hold_out(splits["validation"], train_share, seed, "train_share")
     order = {split: splits.get(split, []) for split in ("train", "validation", *TESTS)}
-    return retrieval_set(name, tools, order, document=document, headline=TESTS, source=counts)
+    data = retrieval_set(name, tools, order, document=document, headline=TESTS, source=counts)
+    return replace(data, tasks=_tasks(name, records, tools, {q.id for q in splits.get("train", ())}))
+
+
+def _tasks(name: str, records: Mapping[str, Sequence[Record]], tools: ToolTable, trained: set[str]) -> TaskSet:
+    """A task a call."""
+    counts = Counter[str]()
+    stories = [_story(record, file, trained) for file, rows in records.items() for record in rows]
+    calls = tuple(task for story in stories for task in tasks_of(story, tools.tools, "sealtools", counts))
+    return TaskSet(name, calls, audit={key: n for key, n in counts.items() if n})
+
+
+def _story(record: Record, file: str, trained: set[str]) -> Story:
+    """The calls of a query, each with the label of its result."""
+    key, steps = record.text("id", None), []
+    for position, value in enumerate(record.get("calling", list)):
+        call = as_record(value, record.where(f"calling[{position}]"))
+        labels = [label for label in call.get("responses", list, []) if isinstance(label, str)]
+        arguments = call.get("parameters", dict, {})
+        steps.append(Step(call.text("api", None), arguments, labels[0] if labels else ""))
+    split = "test" if file in TESTS else "train" if key in trained else "validation"
+    return Story(key, record.text("query", None), steps, file, split)
 
 
 def _tool(record: Record) -> Tool:

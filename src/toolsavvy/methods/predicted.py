@@ -233,7 +233,9 @@ def _show_coverage(tasks: Collection[ParamTask], systems: Mapping[str, Mapping[s
             told = f"no answer to {found.missing} of {found.asked} tasks; they count as wrong"
             _say(f"[yellow]{escape(name)}: {told}[/yellow]")
         if found.unreadable:
-            _say(f"[yellow]{escape(name)}: {found.unreadable} answers can't be read; they count as no call[/yellow]")
+            _say(
+                f"[yellow]{escape(name)}: {found.unreadable} answers can't be read: wrong where a call is due[/yellow]"
+            )
         if found.mended:
             told = ", ".join(f"{kind} {n}" for kind, n in found.mended.items())
             _say(f"[dim]{escape(name)}: mended before scoring: {escape(told)}[/dim]")

@@ -19,7 +19,7 @@ from toolsavvy.errors import UserError
 from toolsavvy.levels import levelled
 from toolsavvy.suites.catalog_test import check_named, checked_pairs
 from toolsavvy.suites.table import Column, Outcome, Table
-from toolsavvy.tasks import LEVELS, ParamTask, TaskSet
+from toolsavvy.tasks import LEVELS, SYMBOLIC, ParamTask, TaskSet
 
 ALL = "all"
 """The slice of everything."""
@@ -95,7 +95,7 @@ class Parameters:
 
     Precision, recall and F1 are means over tasks of each task's own. Kinds of mistakes are shares of tasks, as metrics
     `error_<kind>`; `error_mended` is the share of answers that no strict reader would have taken. An answer that is
-    missing counts as wrong.
+    missing counts as wrong. `schema_valid` leaves out tasks whose right arguments name results by label.
 
     Args:
         form: records: as the source scores them (several calls, or none) | calls: one call each.
@@ -163,7 +163,7 @@ class Parameters:
             self.name,
             [task.cluster or task.id for task in data],
             slices_of(data),
-            [column for name, rows in graded.items() for column in _columns(name, rows)],
+            [column for name, rows in graded.items() for column in _columns(name, data, rows)],
             headline=[ALL, *(f"level={level}" for level in LEVELS)],
             compared=self.compared,
             pairs=self.pairs,
@@ -234,15 +234,16 @@ def slices_of(tasks: Sequence[ParamTask]) -> dict[str, np.ndarray]:
     return found
 
 
-def _columns(system: str, rows: Sequence[_Graded]) -> list[Column]:
+def _columns(system: str, tasks: Sequence[ParamTask], rows: Sequence[_Graded]) -> list[Column]:
     """Every metric of one system; kinds of mistakes that it never makes are left out."""
     scores = [row.score for row in rows]
+    symbolic = [SYMBOLIC in task.flags for task in tasks]
     values = {
         "exact_match": [s.exact for s in scores],
         "field_precision": [s.precision for s in scores],
         "field_recall": [s.recall for s in scores],
         "field_f1": [s.f1 for s in scores],
-        "schema_valid": [s.valid for s in scores],
+        "schema_valid": [np.nan if named else s.valid for s, named in zip(scores, symbolic, strict=True)],
         "execution_match": [np.nan if row.executed is None else row.executed for row in rows],
     }
     values = {name: v for name, v in values.items() if not all(isinstance(x, float) and math.isnan(x) for x in v)}
