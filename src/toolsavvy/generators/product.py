@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -34,12 +34,14 @@ class Product:
         tables: shown in order.
         notes: facts for run.json.
         files: paths below the run's folder, for the last line that is printed.
+        samples: that many instances as people read them, for `show`; None where the set has no such view.
     """
 
     name: str
     tables: Sequence[Summary] = ()
     notes: Mapping[str, Any] = field(default_factory=dict)
     files: Sequence[str] = ()
+    samples: Callable[[int], Sequence[str]] | None = None
 
 
 class Generator(Protocol):

@@ -20,7 +20,7 @@ from toolsavvy.tracking import Run
 
 
 def run(cfg: Config, run: Run) -> None:
-    """Build the generator with its catalogs, let it make its set, print its tables."""
+    """Build the generator with its catalogs, let it make its set, print its tables and, with `show`, some of it."""
     with run.stage("load sources"):
         generator: Generator = build(plain_sources(cfg.generator, "generator"))
     _refuse_changed(run.checkpoints / "sources.sha256", generator.fingerprint())
@@ -29,6 +29,9 @@ def run(cfg: Config, run: Run) -> None:
     for summary in product.tables:
         console().print(_table(summary))
         run.table(re.sub(r"\W+", "_", summary.title.partition(":")[0]), summary.columns, summary.rows)
+    if cfg.show and product.samples is not None:
+        for text in product.samples(cfg.show):
+            console().print(escape(text), "", sep="\n", soft_wrap=True, highlight=False)
     console().print(
         f"{escape(product.name)}: {escape(', '.join(product.files))}: {escape(str(run.dir))}", soft_wrap=True
     )
