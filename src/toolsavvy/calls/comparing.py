@@ -13,12 +13,12 @@ from typing import Any
 
 from toolsavvy.calls.assignment import assign
 from toolsavvy.calls.flattening import Leaf, Path, leaves, scalar_key
-from toolsavvy.calls.schema_types import branches, child, says_number
+from toolsavvy.calls.places import Place
 
 DEEPEST = 150
 """Levels that are compared; what is deeper is never the same."""
-Schemas = tuple[Mapping[str, Any], ...]
-Patterns = tuple[tuple[str, ...], ...]
+MOST_PAIRS = 2_500
+"""Pairs of elements of an unordered array that are compared; of more, those that are not equal are paired in order."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,11 @@ class Comparison:
     """
 
     def __init__(self, schema: Mapping[str, Any] | None = None, unordered: Sequence[str] = ()) -> None:
-        self.root: Mapping[str, Any] = schema or {}
-        self.top: Schemas = (self.root,) if self.root else ()
-        self.patterns = tuple(tuple(pattern.split(".")) for pattern in unordered)
+        self.top = Place.top(schema, unordered)
 
     def key(self, value: Any) -> str:
         """A text that two values share exactly if they are the same."""
-        return self._key(value, self.top, self.patterns, 0)
+        return _key(value, self.top, 0)
 
     def same(self, value: Any, other: Any) -> bool:
         """Whether two argument objects are the same."""
@@ -128,123 +126,92 @@ class Comparison:
             reference: what is right.
             at: where both stand.
         """
-        found, schemas, patterns = Alignment(), self.top, self.patterns
+        found, place = Alignment(), self.top
         for part in at:
-            schemas, patterns = self._schemas(schemas, part), inside(patterns, part)
-        self._align(predicted, reference, at, at, schemas, patterns, found)
+            place = place.at(part)
+        _align(predicted, reference, at, at, place, found)
         return found
 
-    def _schemas(self, schemas: Schemas, part: str | int) -> Schemas:
-        return tuple(inner for schema in schemas for inner in child(schema, self.root, part))
 
-    def _key(self, value: Any, schemas: Schemas, patterns: Patterns, depth: int) -> str:
-        if depth > DEEPEST:
-            return f"<deep {id(value)}>"
-        if isinstance(value, Mapping) and value:
-            parts = []
-            for name in sorted(value, key=str):
-                inner = self._key(value[name], self._schemas(schemas, name), inside(patterns, name), depth + 1)
-                parts.append(f"{scalar_key(name)}:{inner}")
-            return "{" + ",".join(parts) + "}"
-        if isinstance(value, list | tuple) and value:
-            deeper = inside(patterns, 0)
-            one = self._element(schemas)
-            parts = []
-            for i, item in enumerate(value):
-                parts.append(self._key(item, self._schemas(schemas, i) if one is None else one, deeper, depth + 1))
-            return "[" + ",".join(sorted(parts) if () in patterns else parts) + "]"
-        return scalar_key(value, number=type(value) in (int, float) and says_number(schemas, self.root))
+def _key(value: Any, place: Place, depth: int) -> str:
+    """A text that two values share exactly if they are the same at this place."""
+    if depth > DEEPEST:
+        return f"<deep {id(value)}>"
+    if isinstance(value, dict) and value:
+        parts = [f"{scalar_key(n)}:{_key(value[n], place.at(n), depth + 1)}" for n in sorted(value, key=str)]
+        return "{" + ",".join(parts) + "}"
+    if isinstance(value, list | tuple) and value:
+        parts = [_key(item, place.at(i), depth + 1) for i, item in enumerate(value)]
+        return "[" + ",".join(sorted(parts) if place.is_unordered else parts) + "]"
+    return scalar_key(value, number=type(value) in (int, float) and place.is_number)
 
-    def _element(self, schemas: Schemas) -> Schemas | None:
-        """The schema of all elements alike; None where each has its own."""
-        own = any(
-            "prefixItems" in node or isinstance(node.get("items"), list)
-            for s in schemas
-            for node in branches(s, self.root)
-        )
-        return None if own else self._schemas(schemas, 0)
 
-    def _align(
-        self, predicted: Any, reference: Any, path: Path, other: Path, schemas: Schemas, patterns: Patterns,
-        found: Alignment,
-    ) -> None:  # fmt: skip
-        """Both are at the same place: `path` in the prediction, `other` in the reference."""
-        both = (predicted, reference)
-        if len(path) > DEEPEST:
-            _differ(predicted, reference, path, other, found)
-        elif all(isinstance(v, Mapping) and v for v in both):
-            for name in predicted:
-                if name in reference:
-                    inner = self._schemas(schemas, name), inside(patterns, name)
-                    self._align(predicted[name], reference[name], (*path, name), (*other, name), *inner, found)
-                else:
-                    found.add_alone(predicted[name], (*path, name))
-            for name in reference:
-                if name not in predicted:
-                    found.omitted += below(reference[name], (*other, name))
-        elif all(isinstance(v, list | tuple) and v for v in both):
-            self._align_arrays(predicted, reference, path, other, schemas, patterns, found)
-        elif any(isinstance(v, Mapping | list | tuple) and v for v in both):
-            _differ(predicted, reference, path, other, found)
-        elif self._key(predicted, schemas, patterns, 0) == self._key(reference, schemas, patterns, 0):
-            found.right[path] = True
-        else:
-            found.right[path] = False
+def _align(predicted: Any, reference: Any, path: Path, other: Path, place: Place, found: Alignment) -> None:
+    """Both are at the same place: `path` in the prediction, `other` in the reference."""
+    is_scalar = [not v or not isinstance(v, dict | list | tuple) for v in (predicted, reference)]
+    if all(is_scalar):
+        found.right[path] = _key(predicted, place, 0) == _key(reference, place, 0)
+        if not found.right[path]:
             found.changed.append((Leaf(path, predicted), Leaf(other, reference)))
-
-    def _align_arrays(
-        self, predicted: Sequence[Any], reference: Sequence[Any], path: Path, other: Path, schemas: Schemas,
-        patterns: Patterns, found: Alignment,
-    ) -> None:  # fmt: skip
-        """Element by element, in order or as they fit best."""
-        pairs = {i: i for i in range(min(len(predicted), len(reference)))}
-        deeper = inside(patterns, 0)
-        if () in patterns:
-            pairs = self._assigned(predicted, reference, self._schemas(schemas, 0), deeper)
-        for i, item in enumerate(predicted):
-            if i in pairs:
-                j = pairs[i]
-                inner = self._schemas(schemas, i)
-                self._align(item, reference[j], (*path, i), (*other, j), inner, deeper, found)
+    elif any(is_scalar) or len(path) > DEEPEST or isinstance(predicted, dict) != isinstance(reference, dict):
+        _differ(predicted, reference, path, other, found)
+    elif isinstance(predicted, dict):
+        for name, value in predicted.items():
+            if name in reference:
+                _align(value, reference[name], (*path, name), (*other, name), place.at(name), found)
             else:
-                found.add_alone(item, (*path, i))
-        met = set(pairs.values())
-        for j, item in enumerate(reference):
-            if j not in met:
-                found.omitted += below(item, (*other, j))
-
-    def _assigned(
-        self, predicted: Sequence[Any], reference: Sequence[Any], schemas: Schemas, patterns: Patterns
-    ) -> dict[int, int]:
-        """Index of every predicted element -> that of the reference's element it is laid over."""
-        waiting: dict[str, list[int]] = {}
-        for j in range(len(reference) - 1, -1, -1):
-            waiting.setdefault(self._key(reference[j], schemas, patterns, 0), []).append(j)
-        pairs: dict[int, int] = {}
-        for i, item in enumerate(predicted):
-            same = waiting.get(self._key(item, schemas, patterns, 0))
-            if same:
-                pairs[i] = same.pop()
-        rows = [i for i in range(len(predicted)) if i not in pairs]
-        columns = sorted(j for same in waiting.values() for j in same)
-        if rows and columns:
-            gains = [[self._gain(predicted[i], reference[j], schemas, patterns) for j in columns] for i in rows]
-            pairs.update({rows[i]: columns[j] for i, j in assign(gains)})
-        return pairs
-
-    def _gain(self, predicted: Any, reference: Any, schemas: Schemas, patterns: Patterns) -> int:
-        """Leaves that are right if these two elements are laid over one another."""
-        found = Alignment()
-        self._align(predicted, reference, (), (), schemas, patterns, found)
-        return found.same_count
+                found.add_alone(value, (*path, name))
+        for name, value in reference.items():
+            if name not in predicted:
+                found.omitted += below(value, (*other, name))
+    else:
+        _align_arrays(predicted, reference, path, other, place, found)
 
 
-def inside(patterns: Patterns, part: str | int) -> Patterns:
-    """Patterns of unordered arrays as seen from inside a property or an element."""
-    if not patterns:
-        return ()
-    index = isinstance(part, int)
-    return tuple(p[1:] for p in patterns if p and (p[0] == str(part) or (index and p[0] == "*")))
+def _align_arrays(
+    predicted: Sequence[Any], reference: Sequence[Any], path: Path, other: Path, place: Place, found: Alignment
+) -> None:
+    """Element by element, in order or as they fit best."""
+    pairs = {i: i for i in range(min(len(predicted), len(reference)))}
+    if place.is_unordered:
+        pairs = _assigned(predicted, reference, place)
+    for i, item in enumerate(predicted):
+        if i in pairs:
+            j = pairs[i]
+            _align(item, reference[j], (*path, i), (*other, j), place.at(i), found)
+        else:
+            found.add_alone(item, (*path, i))
+    met = set(pairs.values())
+    for j, item in enumerate(reference):
+        if j not in met:
+            found.omitted += below(item, (*other, j))
+
+
+def _assigned(predicted: Sequence[Any], reference: Sequence[Any], place: Place) -> dict[int, int]:
+    """Index of every predicted element -> that of the reference's element it is laid over."""
+    waiting: dict[str, list[int]] = {}
+    for j in range(len(reference) - 1, -1, -1):
+        waiting.setdefault(_key(reference[j], place.at(j), 0), []).append(j)
+    pairs: dict[int, int] = {}
+    for i, item in enumerate(predicted):
+        same = waiting.get(_key(item, place.at(i), 0))
+        if same:
+            pairs[i] = same.pop()
+    rows = [i for i in range(len(predicted)) if i not in pairs]
+    columns = sorted(j for same in waiting.values() for j in same)
+    if len(rows) * len(columns) > MOST_PAIRS:
+        return {**pairs, **dict(zip(rows, columns, strict=False))}
+    if len(rows) == len(columns) == 1:
+        return {**pairs, rows[0]: columns[0]}
+    gains = [[_gain(predicted[i], reference[j], place.at(i)) for j in columns] for i in rows]
+    return {**pairs, **{rows[i]: columns[j] for i, j in assign(gains)}}
+
+
+def _gain(predicted: Any, reference: Any, place: Place) -> int:
+    """Leaves that are right if these two elements are laid over one another."""
+    found = Alignment()
+    _align(predicted, reference, (), (), place, found)
+    return found.same_count
 
 
 def below(value: Any, path: Path) -> list[Leaf]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 from typing import Any
 
 Path = tuple[str | int, ...]
@@ -29,21 +29,20 @@ def leaves(value: Any) -> tuple[Leaf, ...]:
 
     An argument object without arguments is one leaf at the empty path, so that a call without arguments can be right.
     """
-    return tuple(_leaves(value))
+    return tuple(_leaves(dict(value) if isinstance(value, Mapping) else value))
 
 
 def _leaves(value: Any) -> Iterator[Leaf]:
     """Depth first on a stack of our own: values of files may be nested deeper than Python recurses."""
-    stack: list[Leaf] = [Leaf((), value)]
+    stack: list[tuple[Path, Any]] = [((), value)]
     while stack:
-        leaf = stack.pop()
-        inner = leaf.value
-        if isinstance(inner, Mapping) and inner:
-            stack += [Leaf((*leaf.path, key), inner[key]) for key in reversed(list(inner))]
+        path, inner = stack.pop()
+        if isinstance(inner, dict) and inner:
+            stack += [((*path, key), inner[key]) for key in reversed(inner)]
         elif isinstance(inner, list | tuple) and inner:
-            stack += [Leaf((*leaf.path, i), inner[i]) for i in reversed(range(len(inner)))]
+            stack += [((*path, i), inner[i]) for i in reversed(range(len(inner)))]
         else:
-            yield leaf
+            yield Leaf(path, inner)
 
 
 def shown(path: Path) -> str:
@@ -57,15 +56,17 @@ def scalar_key(value: Any, *, number: bool = False) -> str:
     Strings are exact, `true` is no 1, `null` is a value of its own; 1 and 1.0 are the same only where `number` says
     that the schema has a number there.
     """
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return json.dumps(value)
+    if isinstance(value, str):
+        return encode_basestring(value)
+    if value is None or isinstance(value, bool):
+        return str(value)
     if isinstance(value, float):
         if number and math.isfinite(value) and value == int(value):
             return str(int(value))
         return repr(value)
     if isinstance(value, int):
         return hex(value) if value.bit_length() > 10_000 else str(value)  # str refuses thousands of digits
-    if isinstance(value, Mapping) and not value:
+    if isinstance(value, dict) and not value:
         return "{}"
     if isinstance(value, list | tuple) and not value:
         return "[]"

@@ -22,6 +22,7 @@ _CONSTANTS = {"true": True, "false": False, "null": None}
 _PYTHON = {"True": True, "False": False, "None": None, "undefined": None}
 _NOT_FINITE = ("NaN", "Infinity", "nan", "inf", "Inf", "INF")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_PYTHON_ESCAPES = {"x": 2, "U": 8}
 _DIGITS = 400
 """Digits of a whole number that is kept as one."""
 
@@ -311,6 +312,8 @@ class _Reader:
         """What follows a backslash."""
         sign = self.text[self.at : self.at + 1]
         self.at += 1
+        if sign in _PYTHON_ESCAPES:
+            return self.code_point(_PYTHON_ESCAPES[sign])
         if sign != "u":
             return _ESCAPES.get(sign, sign)
         code = self.text[self.at : self.at + 4]
@@ -325,6 +328,16 @@ class _Reader:
             raise _Fault("broken") from None
         self.at += 4
         return made
+
+    def code_point(self, length: int) -> str:
+        """A character by its number, as Python writes it."""
+        self.repairs["python"] = None
+        code = self.text[self.at : self.at + length]
+        self.at += length
+        try:
+            return chr(int(code, 16)) if len(code) == length else ""
+        except (ValueError, OverflowError):
+            raise _Fault("broken") from None
 
     def word(self) -> Any:
         """A number, a constant, or a bare word, which is a fault."""

@@ -54,7 +54,7 @@ def alignment(arguments: Mapping[str, Any], task: ParamTask, reference: Referenc
     if not isinstance(arguments, Mapping):
         return nothing_like(arguments, reference.arguments)
     if reference.accepted is None:
-        return comparison.align(arguments, reference.arguments)
+        return comparison.align(dict(arguments), dict(reference.arguments))
     return _aligned(arguments, _Accepting(task, reference), comparison)
 
 

@@ -110,3 +110,8 @@ def _no_json(value: Any) -> str:
         if isinstance(leaf.value, float) and not math.isfinite(leaf.value):
             return f"{'.'.join(map(str, leaf.path))}: {leaf.value} is no JSON"
     return ""
+
+
+def forget() -> None:
+    """Drop all kept validators."""
+    _by_identity.clear()

@@ -67,8 +67,8 @@ def normalised(schema: Any, *, closed: bool = False) -> Normalised:
     oddities: Counter[str] = Counter()
     if not isinstance(schema, Mapping):
         return Normalised({}, {"no schema": 1} if schema is not None else {})
-    made = _Normaliser(schema, oddities, closed).schema(schema, 0)
-    return Normalised(made if isinstance(made, dict) else {}, dict(oddities))
+    made = _Normaliser(schema, oddities, closed).whole()
+    return Normalised(made, {what: n for what, n in oddities.items() if n})
 
 
 def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -147,6 +147,18 @@ class _Normaliser:
 
     def __init__(self, root: Mapping[str, Any], oddities: Counter[str], closed: bool) -> None:
         self.root, self.oddities, self.closed = root, oddities, closed
+        self.elsewhere: dict[str, str] = {}
+
+    def whole(self) -> dict[str, Any]:
+        """The root, with what references point at beside its definitions where it stands elsewhere."""
+        made = self.schema(self.root, 0)
+        assert isinstance(made, dict)
+        done = 0
+        while done < len(self.elsewhere):
+            ref, name = list(self.elsewhere.items())[done]
+            made.setdefault("$defs", {})[name] = self.schema(resolve({"$ref": ref}, self.root), 1)
+            done += 1
+        return made
 
     def schema(self, node: Any, depth: int, *, part_of: bool = False) -> dict[str, Any] | bool:
         """A schema; `part_of` a composition, which must stay open."""
@@ -158,8 +170,9 @@ class _Normaliser:
         if depth > DEEPEST:
             self.oddities["too deep"] += 1
             return {}
-        if "$ref" in node:
+        if isinstance(node.get("$ref"), str):
             return self.reference(node, depth)
+        self.oddities["bad ref"] += "$ref" in node
         made = {word: node[word] for word in node if word in _NOTES or str(word).startswith("x-")}
         self.kind(node, made)
         self.values(node, made)
@@ -174,10 +187,13 @@ class _Normaliser:
     def reference(self, node: Mapping[str, Any], depth: int) -> dict[str, Any]:
         """A reference that leads somewhere, with the definitions beside it."""
         made: dict[str, Any] = {word: node[word] for word in node if word in _NOTES}
-        if resolve(node, self.root):
-            made["$ref"] = node["$ref"]
-        else:
+        ref = node["$ref"]
+        if not resolve(node, self.root):
             self.oddities["bad ref"] += 1
+        elif ref == "#" or (ref.count("/") == 2 and ref.startswith(("#/$defs/", "#/definitions/"))):
+            made["$ref"] = ref
+        else:  # the walk may move or drop what stands there
+            made["$ref"] = "#/$defs/" + self.elsewhere.setdefault(ref, f"elsewhere {len(self.elsewhere)}")
         self.definitions(node, made, depth)
         return made
 
@@ -272,15 +288,9 @@ class _Normaliser:
 
     def definitions(self, node: Mapping[str, Any], made: dict[str, Any], depth: int) -> None:
         """What references point at."""
-        for word in ("$defs", "definitions", "components"):
-            if isinstance(node.get(word), Mapping):
-                made[word] = self.defined(node[word], depth + 1, word == "components")
-
-    def defined(self, node: Mapping[str, Any], depth: int, nested: bool) -> dict[str, Any]:
-        """Definitions by name; `components` hold them one level down."""
-        if nested:
-            return {str(k): self.defined(v, depth, False) for k, v in node.items() if isinstance(v, Mapping)}
-        return {str(k): self.schema(v, depth) for k, v in node.items()}
+        for word in ("$defs", "definitions"):
+            if depth == 0 and isinstance(node.get(word), Mapping):
+                made[word] = {str(k): self.schema(v, depth + 1) for k, v in node[word].items()}
 
     def required(self, node: Mapping[str, Any], made: dict[str, Any]) -> None:
         """Names that must be there; `required: true` on a property (Draft 3) belongs to its object."""
