@@ -31,6 +31,8 @@ QUALITY = ("exact_match", "field_precision", "field_recall", "field_f1", "schema
 SHOWN = ("exact_match", "field_f1", "field_precision", "field_recall", "schema_valid", "execution_match")
 EXECUTED = "parambench_aws"
 """The source whose calls can be carried out."""
+MOST_CATEGORIES = 20
+"""More of them are in results.jsonl alone, not in the main table."""
 _DEEPEST = 60
 """Levels of a call's arguments that are kept in predictions/."""
 
@@ -174,7 +176,9 @@ class Parameters:
             name: tuple(_prediction(task, row) for task, row in zip(data, rows, strict=True))
             for name, rows in graded.items()
         }
+        categories = [s for s in table.slices if s.startswith("category=")]
         shown = [s for s in table.slices if s == ALL or s.startswith("level=")]
+        shown += categories if len(categories) <= MOST_CATEGORIES else []
         columns = tuple((metric, None) for metric in SHOWN)
         return Outcome(self.name, tuple(results), tuple(comparisons), predictions, self.pairs, tuple(shown), columns)
 
