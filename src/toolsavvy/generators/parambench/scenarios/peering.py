@@ -67,12 +67,12 @@ _VERBS = {
 
 
 def _on(verb: str) -> Program:
-    def program(scene: Scene) -> Goal:
+    def answered(scene: Scene) -> Goal:
         """One of the connections that were asked for."""
         pcx, it, _ = requests(scene, verb == "Delete")
         return Goal({"VpcPeeringConnectionId": pcx}, (sentence(say(scene, *_VERBS[verb]).format(it)),))
 
-    return program
+    return answered
 
 
 for _verb in _VERBS:

@@ -42,7 +42,7 @@ def _bare(permission: Permission) -> Permission:
 def _revoke(direction: str) -> Program:
     way, side = _WAYS[direction]
 
-    def program(scene: Scene) -> Goal:
+    def revoked(scene: Scene) -> Goal:
         """Traffic that is let through no longer is: said in full, or by the name of the rule's traffic."""
         (target, label), permissions = opened(scene, direction, scene.rng.choice((1, 2, 2)), 0)
         gone = _bare(pick(scene, permissions))
@@ -66,13 +66,13 @@ def _revoke(direction: str) -> Program:
         arguments = {"GroupId": target, "IpPermissions": [gone.fields]}
         return Goal(arguments, (sentence(said),), conditions([gone]), UNORDERED)
 
-    return program
+    return revoked
 
 
 def _revoke_by_rule(direction: str) -> Program:
     way, _ = _WAYS[direction]
 
-    def program(scene: Scene) -> Goal:
+    def revoked_by_rule(scene: Scene) -> Goal:
         """A rule that was listed goes, named by its id."""
         target, label, rules = listed_rules(scene, direction)
         rule, kind, end, note = pick(scene, rules)
@@ -85,7 +85,7 @@ def _revoke_by_rule(direction: str) -> Program:
         )
         return Goal({"GroupId": target, "SecurityGroupRuleIds": [rule]}, (said,))
 
-    return program
+    return revoked_by_rule
 
 
 def listed_rules(scene: Scene, direction: str, count: int = 0) -> tuple[str, str, list[tuple[str, str, str, str]]]:
@@ -118,7 +118,7 @@ def listed_rules(scene: Scene, direction: str, count: int = 0) -> tuple[str, str
 def _describe(direction: str) -> Program:
     way, side = _WAYS[direction]
 
-    def program(scene: Scene) -> Goal:
+    def described(scene: Scene) -> Goal:
         """A rule that is there gets a description, or another one."""
         (target, label), permissions = opened(scene, direction, scene.rng.choice((1, 2)), 0.3)
         chosen = pick(scene, permissions)
@@ -136,7 +136,7 @@ def _describe(direction: str) -> Program:
         arguments = {"GroupId": target, "IpPermissions": [told.fields]}
         return Goal(arguments, (sentence(said),), conditions([told]), UNORDERED)
 
-    return program
+    return described
 
 
 @program("ec2:ModifySecurityGroupRules")
