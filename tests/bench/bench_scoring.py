@@ -34,7 +34,7 @@ def run() -> Record:
         rows.append(Row(f"10,000 predictions: {name}", seconds, None, LIMIT, {"exact": right}))
         sound &= 0.2 < right < 0.8 and all(agrees(s) for s in scores)
     fresh, compiled = validation(rng)
-    rows.append(Row("one schema check, validator kept", compiled, fresh, 5.0))
+    rows.append(Row("one schema check, validator kept or made", compiled, fresh, None))
     return Record(
         "10_scoring", "10,000 predictions are scored within 10 s", "exact means F1 = 1 and no mistake, and only that",
         sound, rows, "Every second prediction is damaged; some are fenced, or have a trailing comma.",

@@ -23,7 +23,7 @@ def test_empty_objects_and_arrays_are_leaves_of_their_own():
     assert shown(("b", "c", 1, "d")) == "b.c.1.d"
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(JSON)
 def test_leaves_say_all_there_is(value):
     def put(path, at, into):

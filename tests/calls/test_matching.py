@@ -123,14 +123,14 @@ def test_accepted_values_count_as_the_reference():
         assert field_counts(right, asked).f1 == 1
     for wrong in ({}, {"unit": "km"}, {"days": [1, 2], "unit": "miles"}, {"days": [1, 2], "more": 1}):
         assert not exact(wrong, asked)
-    assert field_counts({"days": [2, 3], "unit": "miles"}, asked) == Counts(1, 2, 2)
+    assert field_counts({"days": [2, 3], "unit": "miles"}, asked) == Counts(1, 2, 1)
     assert field_counts(None, asked) == Counts(0, 0, 2)
     free = task({}, {"unit": ("km", OMITTED)})
     assert exact({}, free)
     assert field_counts({}, free) == Counts(1, 0, 0)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 6), min_size=5, max_size=5), min_size=1, max_size=9), st.booleans())
 def test_assignment_is_optimal(gains, turn):
     matrix = np.array(gains).T if turn else np.array(gains)
@@ -152,15 +152,17 @@ LEAF = st.sampled_from(["a", "b", 1, 1.0, True, None])
 ITEM = st.fixed_dictionaries({"p": LEAF, "q": LEAF})
 
 
-@settings(max_examples=60)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(ITEM, max_size=4), st.lists(ITEM, max_size=4))
 def test_an_unordered_array_is_as_right_as_its_best_order(predicted, reference):
     free, fixed = Comparison({}, ("x",)), Comparison({})
+    size = max(len(predicted), len(reference))
     best = max(
-        fixed.align({"x": list(order)}, {"x": reference}).counts.tp for order in itertools.permutations(predicted)
+        sum(fixed.align(p, r).counts.tp for p, r in zip(order, reference + [0] * size, strict=False) if p != 0 != r)
+        for order in itertools.permutations(predicted + [0] * (size - len(predicted)))
     )
     ours = free.align({"x": predicted}, {"x": reference})
-    if len(predicted) <= len(reference):
+    if predicted and reference:
         assert ours.counts.tp == best
     assert ours.is_exact == free.same({"x": predicted}, {"x": reference})
     assert ours.is_exact == any(fixed.same(list(o), reference) for o in itertools.permutations(predicted))

@@ -24,7 +24,7 @@ STRICT = {
 VALUE = st.sampled_from(["ab", "A", "", 0, 1, 1.0, 2.5, 4, True, None, "x", [], [1], ["a"], {}, {"a": True}, {"a": 1}])
 
 
-@settings(max_examples=100)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from([*STRICT["properties"], "other"]), VALUE, max_size=4))
 def test_plain_schemas_are_checked_as_jsonschema_does(arguments):
     assert valid(arguments, STRICT) == jsonschema.Draft202012Validator(STRICT).is_valid(arguments)

@@ -117,14 +117,14 @@ def broken(task, calls: list[Call], rng: random.Random) -> Iterator[list[Call]]:
         if name not in call.arguments:
             yield put(call.name, {**call.arguments, name: rng.choice(["", 0, True, [], "x", 1.5])})
     for name, accepted in reference.accepted.items():
-        for choice in accepted[:4]:
+        for choice in accepted[:3]:
             yield put(call.name, {**call.arguments, name: written(choice, properties.get(name, {}), task.language)})
             yield put(call.name, {**call.arguments, name: choice})
     for name in list(call.arguments):
         yield put(call.name, {k: v for k, v in call.arguments.items() if k != name})
         value = call.arguments[name]
         others = list(other_values(value, rng))
-        for other in rng.sample(others, min(8, len(others))):
+        for other in rng.sample(others, min(4, len(others))):
             yield put(call.name, {**call.arguments, name: other})
 
 

@@ -103,17 +103,20 @@ class _Accepting:
 
 def _aligned(arguments: Mapping[str, Any], accepting: _Accepting, comparison: Comparison) -> Alignment:
     """Argument by argument, each over the nearest of its accepted values."""
-    found = Alignment()
+    found, due = Alignment(), set(accepting.due)
     for name, value in arguments.items():
         verdict, choices = accepting.decides(name, value), accepting.choices(name, value)
         if verdict:
             found.add(Alignment(dict.fromkeys((leaf.path for leaf in below(value, (name,))), True)))
-        elif not choices:
-            found.add_alone(value, (name,))
+            continue
+        laid = [comparison.align(value, choice, (name,)) for choice in choices]
+        nearest = max(laid, key=_nearness, default=None)
+        if nearest is not None and nearest.is_exact and verdict is False:
+            nearest = _refused(value, (name,))
+        if nearest is None or (name not in due and not nearest.same_count):
+            found.add_alone(value, (name,))  # leaving it out would have been nearer
         else:
-            laid = [comparison.align(value, choice, (name,)) for choice in choices]
-            nearest = max(laid, key=_nearness)
-            found.add(nearest if verdict is None or not nearest.is_exact else _refused(value, (name,)))
+            found.add(nearest)
     for name in accepting.due:
         if name not in arguments:
             choices = accepting.choices(name, None)
