@@ -76,6 +76,8 @@ def listener(sight: Sight, text: str | None = None) -> dict[str, Any]:
     """
     text = sight.instruction if text is None else text
     known = [dict(o) for _, _, o in sight.objects if o.get("ListenerArn") and o.get("Port")]
+    if stated := k.first(text, r"arn:aws:\S+:listener/[\w/-]+"):
+        return next(one for one in known if one["ListenerArn"] == stated)
     balancers = k.mentioned(text, k.balancers(sight))
     near = [one for one in known if not balancers or one["LoadBalancerArn"] in balancers] or known
     port = k.first(text, r"listener on port (\d+)")

@@ -17,8 +17,12 @@ def pattern_of(name: str) -> str:
 
 
 def mentioned(text: str, names: Mapping[str, str]) -> list[str]:
-    """Values of the names that a text says, in the order of first mention."""
-    found = [(m.start(), value) for name, value in names.items() if (m := re.search(pattern_of(name), text))]
+    """Values that a text says, by name or as they are, in the order of first mention."""
+    found = [
+        (m.start(), value)
+        for name, value in names.items()
+        if (m := re.search(rf"{pattern_of(name)}|(?<!\w){re.escape(value)}(?!\w)", text))
+    ]
     return [value for _, value in sorted(found)]
 
 

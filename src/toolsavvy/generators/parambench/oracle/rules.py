@@ -53,6 +53,8 @@ def _split(text: str) -> tuple[str, str, str]:
 def one(sight: Sight) -> dict[str, Any]:
     """The rule that a request is about: by priority, place or what it looks at, else the only one."""
     text, rules = sight.instruction, known(sight)
+    if stated := k.first(text, r"arn:aws:\S+:listener-rule/[\w/-]+"):
+        return next(rule for rule in rules.values() if rule["RuleArn"] == stated)
     if priority := k.first(text, r"priority (\d+)"):
         return rules[int(priority)]
     if says(text, "tried first"):

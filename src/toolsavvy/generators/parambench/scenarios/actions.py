@@ -61,7 +61,9 @@ def host(scene: Scene) -> str:
 
 
 def action(
-    scene: Scene, groups: Mapping[str, str], kinds: tuple[str, ...] = ("forward", "split", "answer", "redirect")
+    scene: Scene,
+    groups: Mapping[str, str],
+    kinds: tuple[str, ...] = ("forward", "split", "split", "answer", "redirect"),
 ) -> Action:
     """An action of one of some kinds.
 

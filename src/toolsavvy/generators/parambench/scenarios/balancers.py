@@ -11,8 +11,10 @@ from toolsavvy.generators.parambench.scene import Goal, Scene, program
 _SUBNETS = ("Subnets", "SubnetMappings", "SecurityGroups", "Tags")
 
 
-def the(scene: Scene, name: str, alone: bool = False) -> str:
-    """A load balancer as people call it; `alone`: there is no other that could be meant."""
+def the(scene: Scene, name: str, alone: bool = False, arn: str = "") -> str:
+    """A load balancer as people call it; `alone`: there is no other that could be meant; `arn`: it may be stated."""
+    if arn and chance(scene, b.STATED):
+        return f"the load balancer {arn}"
     ways = [f"the load balancer {name}", f"load balancer {name}", f"the load balancer called {name}", name]
     return say(scene, *ways, *(["the load balancer created above", "that load balancer"] if alone else []))
 
@@ -133,7 +135,7 @@ def _addressed(scene: Scene) -> Goal:
         f"It must answer on the elastic addresses allocated above: {listed(pairs)}.",
         f"Its fixed addresses are {listed(pairs)}.",
     )
-    return Goal(arguments, (opening, addresses), conditions=1, unordered=_SUBNETS)
+    return Goal(arguments, (opening, addresses), conditions=len(pairs), unordered=_SUBNETS)
 
 
 def _numbered(scene: Scene) -> Goal:
@@ -161,7 +163,7 @@ def _numbered(scene: Scene) -> Goal:
         f"In each of them it takes the address that ends in .{number}.",
         f"Fix its private address to the one ending in .{number} in each subnet.",
     )
-    return Goal(arguments, (opening, address), conditions=1, unordered=_SUBNETS)
+    return Goal(arguments, (opening, address), conditions=len(net.subnets), unordered=_SUBNETS)
 
 
 @program("elbv2:SetSubnets")
@@ -223,7 +225,7 @@ def set_ip_address_type(scene: Scene) -> Goal:
     """A load balancer starts or stops to speak IPv6."""
     count = scene.rng.choice((1, 2, 3))
     balancer, *_ = b.standing(scene, count)
-    who = the(scene, balancer["LoadBalancerName"], alone=count == 1)
+    who = the(scene, balancer["LoadBalancerName"], count == 1, balancer["LoadBalancerArn"])
     if chance(scene, 0.6):
         kind = "dualstack"
         words = say(
@@ -292,7 +294,7 @@ def modify_attributes(scene: Scene) -> Goal:
         Attributes=[{"Key": key, "Value": value} for key, value in zip(shown, before, strict=True)],
     )
     pairs = [(key, *_value(scene, key, dict(zip(shown, before, strict=True))[key])) for key in keys]
-    who = the(scene, balancer["LoadBalancerName"], alone=count == 1)
+    who = the(scene, balancer["LoadBalancerName"], count == 1, balancer["LoadBalancerArn"])
     wishes = listed([words for _, _, words in pairs])
     text = say(scene, f"For {who}: {wishes}.", f"Change {who} as follows: {wishes}.", f"On {who}, {wishes}.")
     arguments = {
@@ -319,7 +321,7 @@ def delete(scene: Scene) -> Goal:
     """One of the load balancers goes."""
     count = scene.rng.choice((1, 2, 3))
     balancer, *_ = b.standing(scene, count)
-    who = the(scene, balancer["LoadBalancerName"], alone=count == 1)
+    who = the(scene, balancer["LoadBalancerName"], count == 1, balancer["LoadBalancerArn"])
     words = say(scene, f"Remove {who}.", f"We don't need {who} any more; tear it down.", f"Get rid of {who}.")
     return Goal({"LoadBalancerArn": balancer["LoadBalancerArn"]}, (sentence(words),))
 
@@ -356,7 +358,7 @@ def describe_attributes(scene: Scene) -> Goal:
     """How is a load balancer set?"""
     count = scene.rng.choice((1, 2, 3))
     balancer, *_ = b.standing(scene, count)
-    who = the(scene, balancer["LoadBalancerName"], alone=count == 1)
+    who = the(scene, balancer["LoadBalancerName"], count == 1, balancer["LoadBalancerArn"])
     topic = say(scene, "idle timeout", "deletion protection", "access logs", "cross-zone setting", "HTTP/2 setting")
     words = say(
         scene,

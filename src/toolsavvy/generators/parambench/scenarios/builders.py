@@ -10,6 +10,8 @@ from typing import Any
 from toolsavvy.generators.parambench.scene import Scene
 
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1e", "us-east-1f")
+STATED = 0.3
+"""Share of the simple stories that say an id or arn instead of a name."""
 _APPLICATIONS = (
     "shop", "billing", "orders", "search", "login", "media", "reports", "catalog", "payments", "mail", "chat", "maps",
     "stock", "booking", "survey", "tickets", "invoices", "gateway", "archive", "metrics", "press", "partners", "cart",

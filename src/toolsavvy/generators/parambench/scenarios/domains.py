@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolsavvy.generators.parambench.scenarios import builders as b
-from toolsavvy.generators.parambench.scenarios.words import say
+from toolsavvy.generators.parambench.scenarios.words import chance, say
 from toolsavvy.generators.parambench.scene import Scene
 
 _TOPS = ("example.com", "example.org", "example.net", "acme.test", "globex.test", "initech.test")
@@ -48,8 +48,10 @@ def zone(scene: Scene, name: str, comment: str = "", network: b.Network | None =
     return scene.do("route53:CreateHostedZone", **arguments)["HostedZone"]["Id"]
 
 
-def the(scene: Scene, name: str, alone: bool = False) -> str:
-    """A hosted zone as people call it."""
+def the(scene: Scene, name: str, alone: bool = False, own: str = "") -> str:
+    """A hosted zone as people call it; `alone`: no other could be meant; `own`: its id, which may be stated."""
+    if own and chance(scene, b.STATED):
+        return f"the zone with the id {own}"
     ways = [f"the zone {name}", f"the hosted zone {name}", f"the hosted zone of {name}"]
     return say(scene, *ways, *(["the zone created above", "that zone"] if alone else []))
 

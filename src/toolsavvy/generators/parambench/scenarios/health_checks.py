@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from toolsavvy.generators.parambench.scenarios.builders import STATED
 from toolsavvy.generators.parambench.scenarios.domains import REGIONS, check, domain, public_address, reference
 from toolsavvy.generators.parambench.scenarios.words import chance, duration, listed, number_word, say, sentence
 from toolsavvy.generators.parambench.scene import Goal, Scene, program
@@ -112,6 +113,8 @@ def _several(scene: Scene) -> tuple[str, str]:
     found = [check(scene) for _ in range(scene.rng.choice((1, 2, 3)))]
     chosen = scene.rng.choice(found)
     address = chosen["HealthCheckConfig"]["IPAddress"]
+    if chance(scene, STATED):
+        return chosen["Id"], f"the health check {chosen['Id']}"
     ways = [f"the health check of {address}", f"the check that watches {address}"]
     return chosen["Id"], say(scene, *ways, *(["the health check created above"] if len(found) == 1 else []))
 

@@ -43,8 +43,10 @@ def port_of(scene: Scene, arn: str) -> int:
     return next(listener["Port"] for listener in outputs if listener["ListenerArn"] == arn)
 
 
-def the(scene: Scene, balancer: dict[str, Any], port: int, alone: bool) -> str:
-    """A listener as people call it: by its port and load balancer."""
+def the(scene: Scene, balancer: dict[str, Any], port: int, alone: bool, arn: str = "") -> str:
+    """A listener as people call it: by its port and load balancer; its arn may be stated where it is given."""
+    if arn and chance(scene, b.STATED):
+        return f"the listener {arn}"
     name = balancer["LoadBalancerName"]
     ways = [f"the listener on port {port} of {name}", f"{name}'s listener on port {port}"]
     return say(scene, *ways, *([f"the listener of {name}", "the listener created above"] if alone else []))
@@ -152,9 +154,9 @@ def modify(scene: Scene) -> Goal:
     balancer, groups, arns = place(scene, ports=count)
     arn = scene.rng.choice(arns)
     arguments: dict[str, Any] = {"ListenerArn": arn}
-    who = the(scene, balancer, port_of(scene, arn), count == 1)
+    who = the(scene, balancer, port_of(scene, arn), count == 1, arn)
     sentences, conditions = [], 0
-    way = scene.rng.choice(("port", "action", "both"))
+    way = scene.rng.choice(("port", "action", "action", "both", "both"))
     if way != "action":
         arguments["Port"] = scene.rng.randrange(1024, 60000)
         sentences.append(
@@ -180,7 +182,7 @@ def delete(scene: Scene) -> Goal:
     count = scene.rng.choice((1, 2, 3))
     balancer, _, arns = place(scene, ports=count)
     arn = scene.rng.choice(arns)
-    who = the(scene, balancer, port_of(scene, arn), count == 1)
+    who = the(scene, balancer, port_of(scene, arn), count == 1, arn)
     words = say(scene, f"Remove {who}.", f"Close {who} for good.", f"{who} is not needed any more; delete it.")
     return Goal({"ListenerArn": arn}, (sentence(words),))
 

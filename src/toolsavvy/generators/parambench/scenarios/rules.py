@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolsavvy.generators.parambench.scenarios.actions import UNORDERED, Match, action, matches
+from toolsavvy.generators.parambench.scenarios.builders import STATED
 from toolsavvy.generators.parambench.scenarios.listeners import place, port_of, the
 from toolsavvy.generators.parambench.scenarios.words import chance, listed, number_word, say, sentence
 from toolsavvy.generators.parambench.scene import Goal, Scene, program
@@ -86,7 +87,9 @@ def modify(scene: Scene) -> Goal:
     return Goal(arguments, tuple(sentences), conditions, UNORDERED)
 
 
-def _rule(scene: Scene, rule: dict[str, Any], alone: bool) -> str:
+def _rule(scene: Scene, rule: dict[str, Any], alone: bool, stated: bool = False) -> str:
+    if stated and chance(scene, STATED):
+        return f"the rule {rule['RuleArn']}"
     ways = [f"the rule at priority {rule['Priority']}", f"the rule with priority {rule['Priority']}"]
     return say(scene, *ways, *(["the rule created above", "that rule"] if alone else []))
 
@@ -135,7 +138,7 @@ def delete(scene: Scene) -> Goal:
     elif len(rules) > 1 and rule in (order[0], order[-1]) and chance(scene, 0.5):
         who = "the rule that is tried first" if rule is order[0] else "the rule that is tried last"
     else:
-        who = _rule(scene, rule, len(rules) == 1)
+        who = _rule(scene, rule, len(rules) == 1, stated=True)
     words = say(scene, f"Remove {who}.", f"Drop {who}, it is obsolete.", f"We no longer need {who}; delete it.")
     return Goal({"RuleArn": rule["RuleArn"]}, (words,))
 
@@ -146,7 +149,7 @@ def describe(scene: Scene) -> Goal:
     if chance(scene, 0.5):
         balancer, _, arns = place(scene, ports=scene.rng.choice((1, 2)))
         arn = scene.rng.choice(arns)
-        who = the(scene, balancer, port_of(scene, arn), len(arns) == 1)
+        who = the(scene, balancer, port_of(scene, arn), len(arns) == 1, arn)
         if chance(scene, 0.5):
             size = scene.rng.randrange(2, 100)
             words = say(scene, f"List the rules of {who}, {size} at a time.", f"Show {who}'s rules in pages of {size}.")

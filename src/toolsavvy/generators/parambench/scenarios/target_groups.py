@@ -12,8 +12,10 @@ _PATHS = ("/health", "/healthz", "/ping", "/status", "/ready", "/live", "/up", "
 _CODES = ("200", "204", "200-299", "200,301", "200-399", "200,202", "200-204")
 
 
-def the(scene: Scene, name: str, alone: bool = False) -> str:
-    """A target group as people call it."""
+def the(scene: Scene, name: str, alone: bool = False, arn: str = "") -> str:
+    """A target group as people call it; `alone`: no other could be meant; `arn`: it may be stated."""
+    if arn and chance(scene, b.STATED):
+        return f"the target group {arn}"
     ways = [f"the target group {name}", f"target group {name}", f"the target group called {name}"]
     return say(scene, *ways, *(["the target group created above", "that target group"] if alone else []))
 
@@ -141,11 +143,10 @@ def modify(scene: Scene) -> Goal:
     found = b.groups(scene, count, protocol=rng.choice(("HTTP", "HTTPS")), port=rng.choice((80, 8080, 8443)))
     name = rng.choice(list(found))
     arguments: dict[str, Any] = {"TargetGroupArn": found[name]}
-    sentences = [
-        sentence(f"{say(scene, 'Change the health check of', 'Check differently on')} {the(scene, name, count == 1)}")
-    ]
+    verb = say(scene, "Change the health check of", "Check differently on")
+    sentences = [f"{verb} {the(scene, name, count == 1, found[name])}."]
     sentences += _check(scene, arguments, True) if chance(scene, 0.7) else _timing(scene, arguments)
-    return Goal(arguments, tuple(sentences), conditions=int("Matcher" in arguments))
+    return Goal(arguments, tuple(sentences), conditions=sum(k in arguments for k in ("HealthCheckPath", "Matcher")))
 
 
 _WISHES: dict[str, dict[str, str] | str] = {
@@ -186,7 +187,7 @@ def modify_attributes(scene: Scene) -> Goal:
     sentences = []
     if chance(scene, 0.4):
         sentences.append(_sticky(scene, pairs))
-    who = the(scene, name, count == 1)
+    who = the(scene, name, count == 1, found[name])
     sentences.insert(0, sentence(say(scene, f"For {who}: {listed(wishes)}.", f"On {who}, {listed(wishes)}.")))
     arguments = {"TargetGroupArn": found[name], "Attributes": [{"Key": key, "Value": value} for key, value in pairs]}
     return Goal(arguments, tuple(sentences), conditions=2 * (len(sentences) - 1), unordered=("Attributes",))
@@ -213,7 +214,7 @@ def delete(scene: Scene) -> Goal:
     count = scene.rng.choice((1, 2, 3))
     found = b.groups(scene, count)
     name = scene.rng.choice(list(found))
-    who = the(scene, name, count == 1)
+    who = the(scene, name, count == 1, found[name])
     words = say(scene, f"Remove {who}.", f"{who} is not used any more, delete it.", f"Clean up: {who} can go.")
     return Goal({"TargetGroupArn": found[name]}, (sentence(words),))
 
@@ -249,7 +250,7 @@ def describe_attributes(scene: Scene) -> Goal:
     count = scene.rng.choice((1, 2, 3))
     found = b.groups(scene, count)
     name = scene.rng.choice(list(found))
-    who = the(scene, name, count == 1)
+    who = the(scene, name, count == 1, found[name])
     words = say(
         scene,
         f"How long does {who} wait for leaving targets, and is it sticky? Show its attributes.",
@@ -271,7 +272,7 @@ def _with_addresses(scene: Scene) -> Goal:
     name = f"{b.application(scene)}-pool"
     arn = b.target_group(scene, name, net.id, protocol="TCP", port=rng.choice((80, 443, 5432)), kind="ip")
     count = rng.choice((1, 2, 3, 4))
-    who = the(scene, name, alone=True)
+    who = the(scene, name, True, arn)
     if net.subnets and chance(scene, 0.6):
         front = scene.calls[1].output["Subnet"]["CidrBlock"].rsplit(".", 1)[0]
         ends = rng.sample(range(5, 250), count)
@@ -303,7 +304,7 @@ def _with_instances(scene: Scene) -> Goal:
     arn = b.target_group(scene, name, home.id, port=rng.choice((80, 8080)))
     label = f"{b.application(scene)}-{rng.choice(('worker', 'node', 'server'))}"
     ids = b.instances(scene, home.subnets[0], label, rng.choice((1, 2)))
-    who = the(scene, name, alone=True)
+    who = the(scene, name, True, arn)
     what = say(scene, f"every instance named {label}", f"all instances called {label}")
     targets: list[dict[str, Any]] = [{"Id": own} for own in ids]
     words = say(scene, f"Register {what} with {who}", f"Put {what} behind {who}")
@@ -333,7 +334,7 @@ def deregister(scene: Scene) -> Goal:
     """Some targets leave: by address, by port, or all."""
     rng = scene.rng
     name, arn, targets = _joined(scene)
-    who = the(scene, name, alone=True)
+    who = the(scene, name, True, arn)
     way = rng.choice(("addresses", "ports", "all"))
     picks = targets if way == "all" else rng.sample(targets, rng.choice((1, 2)))
     arguments = {"TargetGroupArn": arn, "Targets": picks}
@@ -356,7 +357,7 @@ def deregister(scene: Scene) -> Goal:
 def health(scene: Scene) -> Goal:
     """Are the targets well: all of them, or some?"""
     name, arn, targets = _joined(scene)
-    who = the(scene, name, alone=True)
+    who = the(scene, name, True, arn)
     if chance(scene, 0.4):
         words = say(scene, f"Are all targets of {who} healthy?", f"How are the targets in {who} doing?")
         return Goal({"TargetGroupArn": arn}, (words,))

@@ -79,7 +79,7 @@ def _several(scene: Scene, private: bool = False, least: int = 1) -> tuple[dict[
 def delete(scene: Scene) -> Goal:
     """One of the zones goes."""
     found, name = _several(scene)
-    who = the(scene, name, len(found) == 1)
+    who = the(scene, name, len(found) == 1, found[name])
     words = say(scene, f"Delete {who}.", f"We gave up {name}; remove its hosted zone.", f"Remove {who}, it is empty.")
     return Goal({"Id": found[name]}, (words,))
 
@@ -88,7 +88,7 @@ def delete(scene: Scene) -> Goal:
 def get(scene: Scene) -> Goal:
     """The details of one of the zones."""
     found, name = _several(scene)
-    who = the(scene, name, len(found) == 1)
+    who = the(scene, name, len(found) == 1, found[name])
     words = say(scene, f"Show the details of {who}.", f"Which name servers does {who} have?", f"Look {who} up.")
     return Goal({"Id": found[name]}, (words,))
 
@@ -97,7 +97,7 @@ def get(scene: Scene) -> Goal:
 def signing(scene: Scene) -> Goal:
     """Is one of the zones signed?"""
     found, name = _several(scene)
-    who = the(scene, name, len(found) == 1)
+    who = the(scene, name, len(found) == 1, found[name])
     words = say(scene, f"Is {who} signed?", f"Check whether {who} is signed.", f"What is the signing status of {who}?")
     return Goal({"HostedZoneId": found[name]}, (words,))
 
@@ -106,7 +106,7 @@ def signing(scene: Scene) -> Goal:
 def remark(scene: Scene) -> Goal:
     """Another remark on one of the zones."""
     found, name = _several(scene)
-    who = the(scene, name, len(found) == 1)
+    who = the(scene, name, len(found) == 1, found[name])
     new = comment(scene)
     words = say(
         scene,
@@ -226,7 +226,7 @@ def create_set(scene: Scene) -> Goal:
     if chance(scene, 0.7):
         found, name = _several(scene)
         arguments["HostedZoneId"] = found[name]
-        who = the(scene, name, len(found) == 1)
+        who = the(scene, name, len(found) == 1, found[name])
         words = say(
             scene,
             f"Make the name servers of {who} reusable for other zones.",
@@ -248,6 +248,8 @@ def _sets(scene: Scene) -> tuple[str, str]:
         own = reference(scene)
         made[own] = scene.do("route53:CreateReusableDelegationSet", CallerReference=own)["DelegationSet"]["Id"]
     own = scene.rng.choice(list(made))
+    if chance(scene, b.STATED):
+        return made[own], f"the reusable set with the id {made[own]}"
     alone = ["the reusable set created above"] if len(made) == 1 else []
     return made[own], say(scene, f"the reusable set with the reference {own}", f"the reusable set {own}", *alone)
 
