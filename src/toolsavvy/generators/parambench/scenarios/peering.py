@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolsavvy.generators.parambench.scenarios.pieces import Vpc, made, naming, pick, refer, vpcs
-from toolsavvy.generators.parambench.scenarios.words import chance, name, say, sentence
+from toolsavvy.generators.parambench.scenarios.words import chance, names, say, sentence
 from toolsavvy.generators.parambench.scene import Goal, Program, Scene, program
 
 ACCOUNT = "123456789012"
@@ -43,8 +43,7 @@ def requests(scene: Scene, accepted: bool = False) -> tuple[str, str, str]:
     found: list[Vpc] = vpcs(scene, count + 1)
     listing = chance(scene, 0.4)
     hub, made_ = found[0], []
-    for other in found[1:]:
-        label = name(scene, "peer")
+    for label, other in zip(names(scene, count, "peer"), found[1:], strict=True):
         output = made(scene, "vpc-peering-connection", label, not listing, VpcId=other.id, PeerVpcId=hub.id)
         pcx = output["VpcPeeringConnection"]["VpcPeeringConnectionId"]
         if accepted:

@@ -98,8 +98,7 @@ def vpcs(scene: Scene, count: int = 1, prefix: int = 16, six: bool = False, list
         listing: share of the stories where the model sees a list.
     """
     found, shown = [], not chance(scene, listing)
-    for cidr in nets.several(scene.rng, count, prefix):
-        label = name(scene)
+    for label, cidr in zip(names(scene, count), nets.several(scene.rng, count, prefix), strict=True):
         more = {"AmazonProvidedIpv6CidrBlock": True} if six else {}
         tags = builders.tagged("vpc", label)
         vpc = builders.call(scene, "ec2:CreateVpc", shown, CidrBlock=cidr, TagSpecifications=tags, **more)["Vpc"]
