@@ -120,7 +120,7 @@ def registered(sight: Sight) -> dict[str, Any]:
     """Targets that joined before and are meant now, with their ports."""
     text = sight.instruction
     call = sight.last("elbv2:RegisterTargets")
-    known = list(call.arguments["Targets"]) if call else []
+    known = list(call.arguments["Targets"]) if call else [o["Target"] for o in sight.listed("TargetHealthDescriptions")]
     if ports := re.findall(r"\b\d{4,5}\b", k.first(text, r"\bports? (\d[^.;]*?)(?: out of| from)") or ""):
         picks = [target for port in ports for target in known if str(target["Port"]) == port]
     else:

@@ -303,7 +303,10 @@ def _with_instances(scene: Scene) -> Goal:
     name = f"{b.application(scene)}-pool"
     arn = b.target_group(scene, name, home.id, port=rng.choice((80, 8080)))
     label = f"{b.application(scene)}-{rng.choice(('worker', 'node', 'server'))}"
-    ids = b.instances(scene, home.subnets[0], label, rng.choice((1, 2)))
+    looked = chance(scene, 0.6)
+    ids = b.instances(scene, home.subnets[0], label, 2 if looked else rng.choice((1, 2)), shown=not looked)
+    if looked:
+        scene.do("ec2:DescribeInstances", Filters=[{"Name": "tag:Name", "Values": [label]}])
     who = the(scene, name, True, arn)
     what = say(scene, f"every instance named {label}", f"all instances called {label}")
     targets: list[dict[str, Any]] = [{"Id": own} for own in ids]
@@ -317,15 +320,15 @@ def _with_instances(scene: Scene) -> Goal:
     return Goal({"TargetGroupArn": arn, "Targets": targets}, (sentence(words),), conditions, ("Targets",))
 
 
-def _joined(scene: Scene) -> tuple[str, str, list[dict[str, Any]]]:
-    """A target group with addresses in it: name, arn, targets."""
+def _joined(scene: Scene, shown: bool = True) -> tuple[str, str, list[dict[str, Any]]]:
+    """A target group with addresses in it: name, arn, targets; `shown`: the model sees how they got there."""
     rng = scene.rng
     net = b.backstage(scene, subnets=0)
     name = f"{b.application(scene)}-pool"
     arn = b.target_group(scene, name, net.id, protocol="TCP", port=rng.choice((80, 443, 5432)), kind="ip")
     hosts = list(dict.fromkeys(b.host(scene, net.cidr) for _ in range(rng.choice((3, 4)))))
     targets = [{"Id": host, "Port": rng.randrange(1024, 60000)} for host in hosts]
-    scene.do("elbv2:RegisterTargets", TargetGroupArn=arn, Targets=targets)
+    b.call(scene, "elbv2:RegisterTargets", shown, TargetGroupArn=arn, Targets=targets)
     return name, arn, targets
 
 
@@ -333,7 +336,10 @@ def _joined(scene: Scene) -> tuple[str, str, list[dict[str, Any]]]:
 def deregister(scene: Scene) -> Goal:
     """Some targets leave: by address, by port, or all."""
     rng = scene.rng
-    name, arn, targets = _joined(scene)
+    seen = chance(scene, 0.5)
+    name, arn, targets = _joined(scene, shown=not seen)
+    if seen:
+        scene.do("elbv2:DescribeTargetHealth", TargetGroupArn=arn)
     who = the(scene, name, True, arn)
     way = rng.choice(("addresses", "ports", "all"))
     picks = targets if way == "all" else rng.sample(targets, rng.choice((1, 2)))
@@ -350,7 +356,7 @@ def deregister(scene: Scene) -> Goal:
         f"Take {what} out of {who}, naming address and port of each.",
         f"Deregister {what} from {who}; give address and port of each.",
     )
-    return Goal(arguments, (sentence(words),), conditions=1, unordered=("Targets",))
+    return Goal(arguments, (sentence(words),), conditions=len(picks), unordered=("Targets",))
 
 
 @program("elbv2:DescribeTargetHealth")
