@@ -132,6 +132,8 @@ class TuningConfig:
     """On the adapters' input."""
     targets: Any = "all-linear"
     """`all-linear` or a list of module names."""
+    first_block: int = 0
+    """LoRA: adapters sit on this block and those above; method=pbt reads what lies below once a row."""
     memorization_rate: float = 1e-3
     """Learning rate of stage 1 where `memorization.learning_rate` is null."""
     retrieval_rate: float = 5e-4
@@ -143,6 +145,7 @@ class TuningConfig:
         at_least(self.retrieval_rate, 0, "tuning.retrieval_rate", strict=True)
         one_of(self.kind, ("lora", "full"), "tuning.kind")
         at_least(self.rank, 1, "tuning.rank")
+        at_least(self.first_block, 0, "tuning.first_block")
         at_least(self.alpha, 0, "tuning.alpha", strict=True)
         between(self.dropout, 0, 0.99, "tuning.dropout")
         named = isinstance(self.targets, list) and self.targets and all(isinstance(t, str) for t in self.targets)

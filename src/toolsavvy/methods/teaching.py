@@ -115,7 +115,7 @@ def taught(cfg: Config, run: Run, asked: QuestionSet, model: Any, tokenizer: Any
         )  # fmt: skip
     path = _place(cfg, asked, model)
     t = cfg.tuning
-    student = adapted(model, Tuning(t.kind, t.rank, t.alpha, t.dropout, t.targets), cfg.seed)
+    student = adapted(model, Tuning(t.kind, t.rank, t.alpha, t.dropout, t.targets, t.first_block), cfg.seed)
     with run.stage("teach"), FileLock(f"{path}.lock"):
         weights = load_tensors(path)
         if weights is None:

@@ -32,6 +32,7 @@ class Tuning:
         alpha: numerator of the LoRA scaling alpha / r.
         dropout: LoRA dropout.
         targets: module names, or "all-linear".
+        first_block: adapters sit on this block and those above it (0 is the lowest).
     """
 
     kind: str = "lora"
@@ -39,6 +40,7 @@ class Tuning:
     alpha: float = 32
     dropout: float = 0.0
     targets: str | tuple[str, ...] = "all-linear"
+    first_block: int = 0
 
 
 def adapt(tools: ToolModel, tuning: Tuning, seed: int = 0) -> ToolModel:
@@ -57,16 +59,38 @@ def adapted(model: Any, tuning: Tuning, seed: int = 0, new_ids: Sequence[int] = 
         return model.requires_grad_(True)
     from peft import LoraConfig, get_peft_model
 
-    targets = tuning.targets if isinstance(tuning.targets, str) else list(tuning.targets)
+    targets: str | list[str] = tuning.targets if isinstance(tuning.targets, str) else list(tuning.targets)
+    if tuning.first_block and targets == "all-linear":  # peft takes layers only with names
+        targets = _linear_names(model)
     alpha: Any = tuning.alpha  # peft says int and divides it by r
+    depth = _depth(model)
+    if tuning.first_block >= depth:
+        raise UserError(
+            f"block {tuning.first_block} of {depth}", where="tuning.first_block", expected=f"0 to {depth - 1}"
+        )
+    upper = list(range(tuning.first_block, depth)) if tuning.first_block else None
     rows = {name: list(new_ids) for name in _embedding_names(model)} if new_ids else None
     config = LoraConfig(
         r=tuning.rank, lora_alpha=alpha, lora_dropout=tuning.dropout, target_modules=targets,
-        trainable_token_indices=rows, task_type="CAUSAL_LM",
+        trainable_token_indices=rows, task_type="CAUSAL_LM", layers_to_transform=upper,
     )  # fmt: skip
     with quiet_transformers(), torch.random.fork_rng():
         torch.manual_seed(seed)
         return get_peft_model(model, config)
+
+
+def _depth(model: Any) -> int:
+    """Number of decoder blocks."""
+    config = model.config
+    config = config.get_text_config(decoder=True) if hasattr(config, "get_text_config") else config
+    return int(config.num_hidden_layers)
+
+
+def _linear_names(model: Any) -> list[str]:
+    """Last names of the linear layers, but for the one over the vocabulary."""
+    head = model.get_output_embeddings()
+    names = [n for n, m in model.named_modules() if isinstance(m, nn.Linear) and m is not head]
+    return sorted({name.rsplit(".", 1)[-1] for name in names})
 
 
 def _embedding_names(model: Any) -> list[str]:

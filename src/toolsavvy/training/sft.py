@@ -18,6 +18,7 @@ from toolsavvy.models import forward
 from toolsavvy.models.tuning import snapshot
 from toolsavvy.training.formats import Row
 from toolsavvy.training.schedule import linear
+from toolsavvy.training.trunk import Trunk
 
 MEGABATCH = 16
 """Batches drawn together and sorted by length: little padding, nearly random order."""
@@ -170,6 +171,7 @@ class CausalSFT(pl.LightningModule):
         validate: called at the end of each epoch; returns metrics that are logged, "recall@1" among them.
         keep_best: choose the epoch with the highest validation recall@1 (the latest of equal ones), not the last.
         watch: told every point of the learning curves as it comes.
+        trunk: what reads the blocks that do not train once for every row; None reads them every time.
 
     Raises:
         FloatingPointError: the loss is not finite; names the step and the rows.
@@ -187,13 +189,14 @@ class CausalSFT(pl.LightningModule):
         validate: Callable[[], dict[str, float]] | None = None,
         keep_best: bool = False,
         watch: Callable[[dict[str, float]], None] | None = None,
+        trunk: Trunk | None = None,
     ) -> None:
         """Hold the model; parameters that train are those that require gradients."""
         super().__init__()
         self.tools, self.model = tools, tools.model
         self.learning_rate, self.steps, self.warmup, self.weight_decay = learning_rate, steps, warmup, weight_decay
         self.regularization = regularization or Regularization()
-        self.validate, self.keep_best, self.watch = validate, keep_best, watch
+        self.validate, self.keep_best, self.watch, self.trunk = validate, keep_best, watch, trunk
         self.best: tuple[float, dict[str, Tensor]] | None = None
         self.seconds = 0.0
         self.history: list[dict[str, float]] = []
@@ -201,7 +204,10 @@ class CausalSFT(pl.LightningModule):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits [position, vocabulary] at the label positions only."""
-        hidden = forward.states(self.model, batch.input_ids, batch.attention_mask)
+        if self.trunk is not None:
+            hidden = self.trunk.states(batch.input_ids, batch.attention_mask)
+        else:
+            hidden = forward.states(self.model, batch.input_ids, batch.attention_mask)
         return forward.logits(self.model, hidden.flatten(0, 1)[batch.positions])
 
     def training_step(self, batch: Batch, index: int) -> Tensor:

@@ -22,6 +22,7 @@ from toolsavvy.tracking import Run
 from toolsavvy.training.fitting import fit
 from toolsavvy.training.lessons import Dialogue, Lesson, dialogues, loader
 from toolsavvy.training.sft import CausalSFT
+from toolsavvy.training.trunk import Trunk, frozen_blocks
 
 log = logging.getLogger("toolsavvy")
 
@@ -50,7 +51,9 @@ class Learner:
         base, self.tokenizer = load_base(cfg.model, seed=cfg.seed)
         self.text = TextEncoder(self.tokenizer)
         t = cfg.tuning
-        self.student: Any = adapted(base, Tuning(t.kind, t.rank, t.alpha, t.dropout, t.targets), cfg.seed)
+        tuning = Tuning(t.kind, t.rank, t.alpha, t.dropout, t.targets, t.first_block)
+        self.student: Any = adapted(base, tuning, cfg.seed)
+        self.trunk = Trunk(self.student) if frozen_blocks(self.student) else None
         self.start = snapshot(self.student)
         self.precision = resolve_precision(cfg.trainer.precision, cfg.trainer.accelerator)
 
@@ -120,6 +123,7 @@ class Learner:
         module = CausalSFT(
             Student(self.student), learning_rate=settings.learning_rate, warmup=settings.warmup,
             weight_decay=settings.weight_decay, steps=settings.epochs * math.ceil(batches / settings.accumulate),
+            trunk=self.trunk,
             watch=lambda point: self.run.log(
                 {f"{name}/{k}": v for k, v in point.items() if k != "step"}, int(point["step"])
             ),
