@@ -1,4 +1,4 @@
-"""A made-up benchmark of parameter generation that a toy model learns in seconds: lamps, by catalogs.parambench's layout."""
+"""A made-up benchmark of parameter generation that a toy model learns in seconds, in `catalogs.parambench`'s layout."""
 
 from __future__ import annotations
 

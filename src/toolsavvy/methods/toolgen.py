@@ -107,7 +107,8 @@ def check(cfg: Config, data: RetrievalSet) -> None:
 
 def prepare(cfg: Config, data: RetrievalSet) -> ToolModel:
     """Load the model, spell every tool in tokens, and choose what trains."""
-    tuning = Tuning(cfg.tuning.kind, cfg.tuning.rank, cfg.tuning.alpha, cfg.tuning.dropout, cfg.tuning.targets, cfg.tuning.first_block)
+    t = cfg.tuning
+    tuning = Tuning(t.kind, t.rank, t.alpha, t.dropout, t.targets, t.first_block)
     if cfg.method.resume_from:
         tools = load(Path(cfg.method.resume_from), fingerprint=data.catalog.fingerprint)
         return adapt(tools, tuning, cfg.seed)

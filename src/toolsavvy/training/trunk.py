@@ -1,4 +1,4 @@
-"""What lies below the first adapter never changes while adapters train: it is run once for every row, not every epoch."""
+"""What lies below the first adapter never changes while adapters train: it is run once a row, not once an epoch."""
 
 from __future__ import annotations
 
