@@ -9,7 +9,7 @@ from typing import Any
 from toolsavvy.generators.parambench.oracle.lexicon import NAME
 from toolsavvy.generators.parambench.oracle.sight import Sight, kind_of, name_of
 
-_NAMING = rf"\b(?:[Nn]ame it|[Cc]all it|name is to be|the name) ({NAME})"
+_NAMING = rf"\b(?:[Nn]ame (?:it|them)|[Cc]all (?:it|them)|name is to be|the name) ({NAME})"
 
 
 def tags(sight: Sight, kind: str) -> dict[str, Any]:

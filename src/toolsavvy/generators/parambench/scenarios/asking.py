@@ -11,13 +11,14 @@ from toolsavvy.generators.parambench.scene import Scene
 
 TAGS = ("TagSpecifications.*.Tags",)
 """The order of tags means nothing."""
-_MORE = {
+MORE: Mapping[str, Sequence[str]] = {
     "team": TEAMS,
     "env": ("prod", "dev", "test", "staging"),
     "owner": ("netops", "sre", "cloud-team", "infosec", "helpdesk"),
     "cost-center": ("1042", "2310", "3375", "4711", "5208", "6640", "7019", "8123"),
     "tier": ("gold", "silver", "bronze"),
 }
+"""Tags beside the name, and what they may be."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def labels(scene: Scene, kind: str, share: float = 0.6) -> Labels:
     )
     if not chance(scene, 0.4):
         return Labels({"TagSpecifications": specification(kind, pairs)}, (first,), label)
-    more = [(k, scene.rng.choice(_MORE[k])) for k in scene.rng.sample(sorted(_MORE), scene.rng.choice([1, 1, 2]))]
+    more = [(k, scene.rng.choice(MORE[k])) for k in scene.rng.sample(sorted(MORE), scene.rng.choice([1, 1, 2]))]
     words = listed([f"{k}={v}" for k, v in more])
     second = say(scene, f"Also tag it {words}.", f"It needs {words} as tags, too.", f"Add {words} as tags.")
     return Labels({"TagSpecifications": specification(kind, pairs + more)}, (first, second), label)
