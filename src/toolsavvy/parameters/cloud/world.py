@@ -8,10 +8,10 @@ import random
 import re
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from datetime import datetime, timedelta
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from types import TracebackType
 from typing import Any
@@ -183,13 +183,15 @@ def _fill_tokens(params: dict[str, Any], model: Any, **_: Any) -> None:
 
 @cache
 def _make_repeatable() -> None:
-    """Mend what would differ from process to process, inside worlds alone: moto's clock, and one kind of id.
+    """Mend what would differ from process to process, inside worlds alone: moto's clock, one kind of id, key pairs.
 
-    Moto's modules read the time by one function; a listener's default rule is named after its address in memory.
+    Moto's modules read the time by one function; a listener's default rule is named after its address in memory; key
+    pairs are real ones, drawn from the system, which no set of tasks should hold anyway.
     """
     for service in SERVICES:
         import_module(f"moto.{service}.urls")
     from moto.core import utils
+    from moto.ec2.models import key_pairs
     from moto.elbv2.models import FakeRule
 
     real, make = utils.utcnow, FakeRule.__init__
@@ -203,9 +205,20 @@ def _make_repeatable() -> None:
             self.arn = f"{self.arn.rpartition('/')[0]}/{hashlib.sha256(listener_arn.encode()).hexdigest()[:16]}"
 
     FakeRule.__init__ = name_rule
+    for kind in ("random_rsa_key_pair", "random_ed25519_key_pair"):
+        setattr(key_pairs, kind, partial(_key_pair, getattr(key_pairs, kind)))
     for name, module in list(sys.modules.items()):
         if name.startswith("moto.") and getattr(module, "utcnow", None) is real:
             module.utcnow = now  # type: ignore[attr-defined]
+
+
+def _key_pair(real: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A fingerprint and no key."""
+    if not _open:
+        return real()
+    digits = _open[0].token().replace("-", "")
+    fingerprint = ":".join(digits[i : i + 2] for i in range(0, len(digits), 2))
+    return {"fingerprint": fingerprint, "material": b"(private key)", "material_public": b"(public key)"}
 
 
 def _forget() -> None:
