@@ -173,7 +173,7 @@ def correlation_table(rows: Sequence[Any]) -> Table:
     """One row a coefficient: value, 95 % interval, number of systems, and what may be said.
 
     Args:
-        rows: records with the fields of `suites.downstream.Correlation`.
+        rows: records with the fields of `suites.correlation_suite.Correlation`.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     table.add_column()

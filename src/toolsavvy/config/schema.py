@@ -291,7 +291,7 @@ class Config:
     """true | false: write predictions and TREC files; a file of predictions, or a list of them: suite=parameters scores
     those (and predictions are written)."""
     runs: list[str] = field(default_factory=list)
-    """Finished run folders, sweep folders or globs, for method=report and suite=downstream."""
+    """Finished run folders, sweep folders or globs, for method=report and suite=correlation."""
     upload: bool = False
     """Store model/ and predictions/ as W&B artifacts."""
     dry_run: bool = False

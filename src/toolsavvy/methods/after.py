@@ -10,14 +10,14 @@ from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config
 from toolsavvy.figures.points import scatter
 from toolsavvy.report import console, correlation_table
-from toolsavvy.suites.downstream import Correlated, Downstream
+from toolsavvy.suites.correlation_suite import Correlated, CorrelationSuite
 from toolsavvy.suites.scores import Finished
 from toolsavvy.suites.table import write_jsonl
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import finished_runs
 
 
-def chosen(cfg: Config) -> list[Downstream]:
+def chosen(cfg: Config) -> list[CorrelationSuite]:
     """Those of the config's suites that come last."""
     return [suite for suite in map(build, cfg.suite.values()) if getattr(suite, "after", False)]
 

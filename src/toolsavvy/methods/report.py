@@ -2,7 +2,7 @@
 
 `method.kind=dissociation` puts what models know beside what they find, `necessity` sets runs of method=necessity beside
 one another; with a suite over other suites' numbers
-(`suite=downstream`) it runs that instead. The same reports stand at the end of a sweep that names one.
+(`suite=correlation`) it runs that instead. The same reports stand at the end of a sweep that names one.
 """
 
 from __future__ import annotations

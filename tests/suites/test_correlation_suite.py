@@ -11,7 +11,7 @@ from scipy import stats
 
 from toolsavvy.errors import UserError
 from toolsavvy.published import toolret
-from toolsavvy.suites.downstream import Correlated, Downstream
+from toolsavvy.suites.correlation_suite import Correlated, CorrelationSuite
 from toolsavvy.suites.scores import Finished, names, source
 
 Numbers = Mapping[tuple[str, str, str, int | None], float | None]
@@ -47,7 +47,7 @@ def one(suite: str, **systems: float | None) -> dict[tuple[str, str, str, int | 
 
 
 def correlated(runs: Sequence[Finished], x: Mapping[str, Any], y: Mapping[str, Any], **more: Any) -> Correlated:
-    return Downstream(x, y, resamples=200, **more).run(runs)
+    return CorrelationSuite(x, y, resamples=200, **more).run(runs)
 
 
 X, Y = {"suite": "catalog_test"}, {"suite": "other"}
@@ -117,7 +117,7 @@ def test_one_system_on_two_catalogs_is_one_point(tmp_path: Path) -> None:
     assert found.x == "catalog_test ndcg@10 on test of aws"
     with pytest.raises(UserError, match=r"several catalogs: aws in .*toy in") as error:
         correlated(runs, X, Y)
-    assert (error.value.where, error.value.fix[:3]) == ("suite.downstream.x.catalog", "set")
+    assert (error.value.where, error.value.fix[:3]) == ("suite.correlation.x.catalog", "set")
 
 
 def test_no_slice_is_the_mean_over_the_test_splits(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_malformed_csv_is_told_by_line_and_column(tmp_path: Path, text: str, w
     path = tmp_path / "scores.csv"
     path.write_text(text)
     with pytest.raises(UserError) as error:
-        Downstream(X, {"path": str(path)})
+        CorrelationSuite(X, {"path": str(path)})
     for word in words:
         assert word in str(error.value)
 
@@ -234,4 +234,4 @@ def test_the_published_table_gives_many_systems_without_its_doubtful_numbers() -
 
 def test_no_resamples_are_refused() -> None:
     with pytest.raises(UserError, match="resamples=0"):
-        Downstream(X, Y, resamples=0)
+        CorrelationSuite(X, Y, resamples=0)

@@ -26,11 +26,11 @@ def run(tmp_path_factory: pytest.TempPathFactory, csv: Path) -> Path:
     """An evaluation that also correlates."""
     folder = tmp_path_factory.mktemp("evaluate")
     done = toolsavvy(
-        folder, "method=evaluate", *QUICK, "retriever=[bm25,dense,knn]", "suite=[catalog_test,downstream]",
-        f"suite.downstream.y.path={csv}",
+        folder, "method=evaluate", *QUICK, "retriever=[bm25,dense,knn]", "suite=[catalog_test,correlation]",
+        f"suite.correlation.y.path={csv}",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    for word in ("downstream: catalog_test ndcg@10", "vs mteb.csv score", "n=3: no conclusion", "unknown (not in x)"):
+    for word in ("correlation: catalog_test ndcg@10", "vs mteb.csv score", "n=3: no conclusion", "unknown (not in x)"):
         assert word in done.stdout
     (run,) = runs(folder)
     return run
@@ -39,7 +39,7 @@ def run(tmp_path_factory: pytest.TempPathFactory, csv: Path) -> Path:
 def test_an_evaluation_correlates_its_systems_after_the_other_suites(run: Path) -> None:
     records = lines(run / "correlations.jsonl")
     assert [(r["kind"], r["n"]) for r in records] == [(kind, 3) for kind in KINDS]
-    results = {r["metric"]: r for r in lines(run / "results.jsonl") if r["suite"] == "downstream"}
+    results = {r["metric"]: r for r in lines(run / "results.jsonl") if r["suite"] == "correlation"}
     assert {k: results[k]["value"] for k in KINDS} == {r["kind"]: r["value"] for r in records}
     measured = {
         (r["system"], r["slice"]): r["value"]
@@ -49,13 +49,13 @@ def test_an_evaluation_correlates_its_systems_after_the_other_suites(run: Path) 
     splits = {split for _, split in measured}
     for point in lines(run / "correlation_points.jsonl"):
         assert point["x"] == pytest.approx(sum(measured[point["system"], s] for s in splits) / len(splits))
-    assert imread(run / "figures" / "downstream.png").ndim == 3
+    assert imread(run / "figures" / "correlation.png").ndim == 3
 
 
 def test_a_report_correlates_finished_runs(run: Path, csv: Path, tmp_path: Path) -> None:
     done = toolsavvy(
-        tmp_path, "method=report", f"runs=[{run}]", "suite=downstream", "suite.downstream.x.metric=recall",
-        "suite.downstream.x.k=1", "suite.downstream.x.slice=test_seen", f"suite.downstream.y.path={csv}",
+        tmp_path, "method=report", f"runs=[{run}]", "suite=correlation", "suite.correlation.x.metric=recall",
+        "suite.correlation.x.k=1", "suite.correlation.x.slice=test_seen", f"suite.correlation.y.path={csv}",
         "logger=none",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -79,21 +79,21 @@ def test_published_tables_need_no_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("suite.downstream.y.path=mtbe.csv",), ("suite.downstream.y.path", "no such file", "mtbe.csv")),
-        ((), ("suite.downstream.y", "no source is named", "suite.downstream.y.path")),
+        (("suite.correlation.y.path=mtbe.csv",), ("suite.correlation.y.path", "no such file", "mtbe.csv")),
+        ((), ("suite.correlation.y", "no source is named", "suite.correlation.y.path")),
         (
-            ("suite.downstream.y.path={csv}", "suite.downstream.x.suite=rrb"),
-            ("suite.downstream.x.suite", "nobody measures 'rrb'", "runs='[FOLDER]'"),
+            ("suite.correlation.y.path={csv}", "suite.correlation.x.suite=rrb"),
+            ("suite.correlation.x.suite", "nobody measures 'rrb'", "runs='[FOLDER]'"),
         ),
-        (("suite.downstream.y.path={csv}", "runs=[nowhere]"), ("'nowhere' holds no run",)),
-        (("suite.downstream.y.path={csv}", "suite.downstream.z=1"), ("unknown key 'suite.downstream.z'",)),
+        (("suite.correlation.y.path={csv}", "runs=[nowhere]"), ("'nowhere' holds no run",)),
+        (("suite.correlation.y.path={csv}", "suite.correlation.z=1"), ("unknown key 'suite.correlation.z'",)),
     ],
 )
 def test_what_cannot_be_correlated_is_told_before_the_run(
     tmp_path: Path, csv: Path, args: tuple[str, ...], words: tuple[str, ...], capfd: pytest.CaptureFixture[str]
 ) -> None:
     overrides = [*(a.format(csv=csv) for a in args), f"paths.outputs={tmp_path}"]
-    evaluate = ("method=evaluate", *QUICK, "retriever=bm25", "suite=[catalog_test,downstream]")
+    evaluate = ("method=evaluate", *QUICK, "retriever=bm25", "suite=[catalog_test,correlation]")
     assert main([*evaluate, *overrides]) == 2
     told = capfd.readouterr().err
     for word in words:
@@ -102,5 +102,5 @@ def test_what_cannot_be_correlated_is_told_before_the_run(
 
 
 def test_a_report_of_what_nobody_measured_names_the_runs(csv: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert main(["method=report", "suite=downstream", f"suite.downstream.y.path={csv}"]) == 2
+    assert main(["method=report", "suite=correlation", f"suite.correlation.y.path={csv}"]) == 2
     assert "nobody measures 'catalog_test'" in capfd.readouterr().err

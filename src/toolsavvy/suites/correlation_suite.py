@@ -62,7 +62,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Correlated:
-    """What `Downstream` found.
+    """What `CorrelationSuite` found.
 
     Args:
         suite: name of the suite.
@@ -103,7 +103,7 @@ class Correlated:
         return tuple(Point(self.suite, *row) for row in zip(*columns, strict=True))
 
 
-class Downstream:
+class CorrelationSuite:
     """Pearson, Spearman and Kendall between two scores of the same systems, with intervals over systems.
 
     A score is a metric of a suite (of this run and of those that `runs` names), a column of a CSV file, or one of a
@@ -131,7 +131,7 @@ class Downstream:
         names: Mapping[str, str] | None = None,
         resamples: int = 2000,
         seed: int = 0,
-        name: str = "downstream",
+        name: str = "correlation",
     ) -> None:
         if resamples < 1:
             raise UserError(f"resamples={resamples}", where=f"suite.{name}.resamples", expected=">= 1")
