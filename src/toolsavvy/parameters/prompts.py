@@ -143,8 +143,8 @@ def kept_share(tasks: Sequence[ParamTask], prompts: ArgumentPrompts) -> Kept:
             continue
         total += 1
         said = prompts.question(task)
-        request = said.rpartition(_REQUEST)[2]
-        lost += [(task.id, p) for p, v in wanted if v not in said and v.strip('"') not in request]
+        request = task.instruction.lower()
+        lost += [(task.id, p) for p, v in wanted if v not in said and v.strip('"').lower() not in request]
     return Kept(total, total - len({task for task, _ in lost}), tuple(lost))
 
 

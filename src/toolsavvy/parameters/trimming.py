@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolsavvy.calls.flattening import leaves
@@ -23,6 +24,16 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d")
 _IDENTIFIER = re.compile(r"(?:arn:\S+|[a-z][a-z0-9]*-[0-9a-f]{8,}\S*|\S*[0-9]\S*)$")
 _ID_KEY = re.compile(r"(?:id|ids|arn|arns|name|key|value|ip|address|cidr\w*)$", re.IGNORECASE)
 _STATE_KEY = re.compile(r"(?:state|status|progress)$", re.IGNORECASE)
+_NAME_KEY = re.compile(r"(?:name|label|title|domain)$", re.IGNORECASE)
+_MADE_UP = re.compile(r"/?(?:[a-z]+/)?(?:[a-z][a-z0-9]*-)+[0-9a-f]{8,}$|arn:|[A-Z0-9]{8,}$|/hostedzone/")
+"""Ids that a service makes up."""
+_LOOK = re.compile(r"(?:^|:)(?:Describe|List|Get|Search)")
+_PAIRS = (("Key", "Value"), ("Name", "Values"), ("Name", "Value"), ("key", "value"), ("name", "value"))
+_SHORT_END = 4
+_AGAIN, _ELSEWHERE = 2.0, 0.3
+"""What a value is worth less that its call has shown already, or another call."""
+_TRIED = 12
+"""Values after the first that does not fit that are tried."""
 _GAP = "..."
 
 Path = tuple[str | int, ...]
@@ -48,14 +59,12 @@ class _Value:
 
     @property
     def record(self) -> Path:
-        """The innermost list entry that holds it; of lists of name-value pairs, the one around."""
+        """The innermost list entry of the result that holds it; what stands in none belongs to the call as a whole."""
+        if self.path[0] == "arguments":
+            return ()
         path = self.path[:-1]
         while path and not isinstance(path[-1], int):
             path = path[:-1]
-        if len(path) >= 2 and path[-2] in ("Tags", "TagSet", "tags"):
-            path = path[:-2]
-            while path and not isinstance(path[-1], int):
-                path = path[:-1]
         return path
 
 
@@ -82,7 +91,7 @@ def context_text(
     Values are ranked: those that the instruction mentions and what stands in one record with them, those whose key
     is a field of the tool to call, ids and names; later calls before earlier ones. The best that fit stay, with the
     keys that lead to them; "..." stands for list entries that were left out. A result that repeats what its call said
-    is shown once. The reference is never looked at.
+    is shown once; lists of tags and filters are shown as objects. The reference is never looked at.
 
     Args:
         upstream: in order.
@@ -93,33 +102,63 @@ def context_text(
     """
     if not upstream:
         return ContextText("")
+    upstream = [replace(call, arguments=_paired(call.arguments), output=_paired(call.output)) for call in upstream]
     ranked = _ranked(upstream, instruction, fields)
     worth = [v for v in ranked if v.score >= WORTH][:MOST_LEAVES] or ranked[:MOST_LEAVES]
     if (whole := _render(upstream, worth, None)) and count([whole])[0] <= budget:
         return ContextText(whole, len(worth), len(ranked) - len(worth))
+    kept = _fitting(upstream, worth, budget, count)
+    return ContextText(_render(upstream, kept, LONG_STRING), len(kept), len(ranked) - len(kept))
+
+
+def _fitting(upstream: Sequence[Upstream], worth: Sequence[_Value], budget: int, count: Count) -> list[_Value]:
+    """As many of the best values as fit, and of the next ones those for which there is room left."""
+
+    def fits(chosen: Sequence[_Value]) -> bool:
+        return count([_render(upstream, chosen, LONG_STRING)])[0] <= budget
+
     low, high = 0, min(len(worth), budget)  # a value takes a token at least
     while low < high:
         middle = (low + high + 1) // 2
-        fits = count([_render(upstream, worth[:middle], LONG_STRING)])[0] <= budget
-        low, high = (middle, high) if fits else (low, middle - 1)
-    return ContextText(_render(upstream, worth[:low], LONG_STRING), low, len(ranked) - low)
+        low, high = (middle, high) if fits(worth[:middle]) else (low, middle - 1)
+    kept = list(worth[:low])
+    for value in worth[low : low + _TRIED]:
+        if fits([*kept, value]):
+            kept.append(value)
+    return kept
+
+
+def _paired(tree: Any) -> Any:
+    """Lists of {"Key": …, "Value": …} (or "Name", "Values") as one object: tags and filters in few tokens."""
+    if isinstance(tree, Mapping):
+        return {key: _paired(value) for key, value in tree.items()}
+    if not isinstance(tree, list | tuple):
+        return tree
+    names = next((pair for pair in _PAIRS if tree and all(_is_pair(entry, pair) for entry in tree)), None)
+    if names and len({entry[names[0]] for entry in tree}) == len(tree):
+        return {entry[names[0]]: entry[names[1]] for entry in tree}
+    return [_paired(value) for value in tree]
+
+
+def _is_pair(entry: Any, names: tuple[str, str]) -> bool:
+    return isinstance(entry, Mapping) and set(entry) == set(names) and isinstance(entry[names[0]], str)
 
 
 def _ranked(upstream: Sequence[Upstream], instruction: str, fields: Sequence[str]) -> list[_Value]:
     """Every value, best first."""
     found: list[_Value] = []
     for c, call in enumerate(upstream):
-        said = {(v.key, v.text) for v in _values(c, "arguments", call.arguments, 0)}
-        found += _values(c, "arguments", call.arguments, len(found))
-        output = _values(c, "output", call.output, len(found))
-        found += [v for v in output if len(v.path) > 3 or (v.key, v.text) not in said]
-    _score(found, instruction, fields, len(upstream))
+        sent = _values(c, "arguments", call.arguments, len(found))
+        said = {(v.key, v.text) for v in sent}
+        found += sent
+        came = _values(c, "output", call.output, len(found))
+        found += [v for v in came if v.record or (v.key, v.text) not in said]
+    _Scores(upstream, instruction, fields).give(found)
     found.sort(key=lambda v: (-v.score, -v.call, v.order))
-    seen: set[str] = set()
+    seen: Counter[tuple[int, str]] = Counter()
     for value in found:  # what is there already has less to say
-        if value.text in seen:
-            value.score -= 1.0
-        seen.add(value.text)
+        value.score -= _AGAIN * min(2, seen[value.call, value.text]) + _ELSEWHERE * bool(seen[-1, value.text])
+        seen.update([(value.call, value.text), (-1, value.text)])
     return sorted(found, key=lambda v: (-v.score, -v.call, v.order))
 
 
@@ -134,24 +173,79 @@ def _values(call: int, part: str, tree: Any, first: int) -> list[_Value]:
     return [_Value(call, (part, *leaf.path), leaf.value, first + i) for i, leaf in enumerate(kept)]
 
 
-def _score(found: Sequence[_Value], instruction: str, fields: Sequence[str], calls: int) -> None:
-    """What each value is worth."""
-    asked = words(instruction)
-    names = sorted({_bare(name) for name in fields})
-    fitting: dict[str, float] = {}
-    mentioned = {text for text in {v.text for v in found} if _is_mentioned(text, instruction)}
-    anchored = {(v.call, v.record) for v in found if v.text in mentioned}
-    lists = {(v.call, v.record[:-1]) for v in found if (v.call, v.record) in anchored}
-    for v in found:
-        key = v.key
-        if key not in fitting:
-            fitting[key] = _fit(_bare(key), names) + 0.5 * bool(words(key) & asked)
-        v.score = _base(v) + fitting[key] + 0.5 * v.call / max(1, calls - 1)
-        v.score += 3.0 * (v.text in mentioned)
-        if v.record and (v.call, v.record) in anchored:
-            v.score += 1.5
-        elif v.record and (v.call, v.record[:-1]) in lists:  # another entry of the list is the one that is meant
-            v.score -= 1.0
+class _Scores:
+    """What each value is worth, from what the prompt itself says.
+
+    Args:
+        upstream: earlier calls.
+        instruction: what is asked.
+        fields: names of the tool's fields.
+    """
+
+    def __init__(self, upstream: Sequence[Upstream], instruction: str, fields: Sequence[str]) -> None:
+        self.instruction, self.asked = instruction, words(instruction)
+        self.fields = sorted({_bare(name) for name in fields})
+        self._takes_arns = any(name.endswith("arn") for name in self.fields)
+        self.calls = [words(call.name) for call in upstream]
+        self._looks = [bool(_LOOK.search(call.name)) for call in upstream]
+        self._field_words = [words(name) for name in fields]
+        self._near: dict[str, float] = {}
+        self._keys: dict[str, float] = {}
+        self._mentions: dict[tuple[str, bool], float] = {}
+
+    def give(self, found: Sequence[_Value]) -> None:
+        """Set the scores."""
+        said = {id(v): self._mention(v) for v in found}
+        meant = {(v.call, v.record) for v in found if said[id(v)] >= 1}
+        lists = {(call, record[:-1]) for call, record in meant if record}
+        for v in found:
+            own = self._is_own(v)
+            v.score = (
+                (2.0 if self._takes_arns and v.text.startswith("arn:") else _base(v))
+                + self._key(v.key)
+                + said[id(v)]
+                + 0.5 * v.call / max(1, len(self.calls) - 1)
+            )
+            v.score += 1.5 * own + max((self._nearness(p) for p in v.path[1:-1] if isinstance(p, str)), default=0.0)
+            if (v.call, v.record) in meant:
+                v.score += 1.5 + own
+            elif v.record and (v.call, v.record[:-1]) in lists:  # another entry of the list is the one that is meant
+                v.score -= 1.5
+            if v.path[0] == "arguments" and self._looks[v.call]:  # what a look-up was asked, its result says too
+                v.score -= 1.5
+
+    def _nearness(self, part: str) -> float:
+        """Whether what is below a key is what a field is about ("Attributes"; "Tags" for "TagKeys")."""
+        if part not in self._near:
+            own = words(part)
+            is_field = _bare(part) in self.fields and "tag" not in own  # names of things: there for every tool
+            self._near[part] = 2.0 * is_field or float(bool(own) and any(own <= name for name in self._field_words))
+        return self._near[part]
+
+    def _mention(self, v: _Value) -> float:
+        """What it is worth that the instruction says the value: common words may mean something else."""
+        is_name = bool(_NAME_KEY.search(v.key))
+        known = (v.text, is_name)
+        if known not in self._mentions:
+            is_common = v.text.isalpha() and v.text.islower() and not is_name
+            worth = 0.5 if is_common else 3.0
+            self._mentions[known] = worth * _is_mentioned(v.text, self.instruction)
+        return self._mentions[known]
+
+    def _key(self, key: str) -> float:
+        """What a value's key says: it is a field of the tool, or the instruction has its words."""
+        if key not in self._keys:
+            own = words(key)
+            overlap = len(own & self.asked) / len(own) if own else 0.0
+            self._keys[key] = _fit(_bare(key), self.fields) + overlap * min(2, len(own & self.asked))
+        return self._keys[key]
+
+    def _is_own(self, v: _Value) -> bool:
+        """Whether it is what the thing itself is called by: the id of what the call made, or of a list's entry."""
+        if v.path[0] == "arguments" or not _MADE_UP.match(v.text):
+            return False
+        around = self.calls[v.call].union(*(words(part) for part in v.path[1:-1] if isinstance(part, str)))
+        return words(v.key) - {"arn"} <= around and (self._takes_arns or not v.text.startswith("arn:"))
 
 
 def _base(v: _Value) -> float:
@@ -164,16 +258,17 @@ def _base(v: _Value) -> float:
         return 0.1
     if _STATE_KEY.search(v.key):
         return 0.5
-    if len(v.text) > LONG_STRING:
+    if len(v.text) > LONG_STRING or v.text.startswith("arn:"):
         return 0.8
     return 2.0 if _ID_KEY.search(v.key) or _IDENTIFIER.match(v.text) else 1.0
 
 
 def _fit(key: str, names: Sequence[str]) -> float:
-    """How well a key goes with the fields: the same name, or one name that ends in the other."""
+    """How well a key goes with the fields: the same name, or one ends in the other (little if it is short)."""
     if key in names:
         return 2.5
-    return 1.5 if key and any(name.endswith(key) or key.endswith(name) for name in names) else 0.0
+    ends = [min(len(name), len(key)) for name in names if key and (name.endswith(key) or key.endswith(name))]
+    return 0.0 if not ends else 1.5 if max(ends) > _SHORT_END else 0.5
 
 
 def _bare(name: str) -> str:
@@ -229,7 +324,7 @@ def _pruned(tree: Any, kept: Mapping[Path, Any], longest: int | None) -> str:
                 elif not entries or entries[-1] != _GAP:
                     entries.append(_GAP)
             return "[" + ", ".join(entries) + "]"
-        if longest is not None and isinstance(value, str) and len(value) > longest:
+        if longest is not None and isinstance(value, str) and len(value) > longest and " " in value:
             value = value[:longest] + _GAP
         return json.dumps(value, ensure_ascii=False, default=str)
 
