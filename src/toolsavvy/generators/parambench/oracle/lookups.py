@@ -67,7 +67,8 @@ def _asked(sight: Sight, *further: Callable[[Sight], dict[str, list[str]]]) -> d
         found.setdefault(f"tag:{key}", []).append(value)
     for part in further:
         found |= part(sight)
-    return {"Filters": [{"Name": k, "Values": v} for k, v in found.items()]} | _page(text)
+    key = "Filters" if "Filters" in sight.fields else "Filter"
+    return {key: [{"Name": k, "Values": v} for k, v in found.items()]} | _page(text)
 
 
 def _ranges(sight: Sight) -> dict[str, list[str]]:

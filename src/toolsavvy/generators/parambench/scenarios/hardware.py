@@ -36,6 +36,10 @@ class Machine:
     sentences: list[str] = field(default_factory=list)
     conditions: int = 0
 
+    def room(self, number: int) -> int:
+        """As many of a number of further sentences as a request still takes."""
+        return max(0, min(number, 4 - len(self.sentences)))
+
 
 def image(scene: Scene) -> str:
     """The id of an image."""

@@ -9,7 +9,7 @@ from toolsavvy.generators.parambench.scenarios.asking import MORE, count, refer
 from toolsavvy.generators.parambench.scenarios.words import chance, listed, say
 from toolsavvy.generators.parambench.scene import Goal, Scene, program
 
-ANY = ("Filters", "Filters.*.Values")
+ANY = ("Filters", "Filters.*.Values", "Filter", "Filter.*.Values")
 Filters = list[dict[str, Any]]
 STATES = ("pending", "running", "stopping", "stopped", "shutting-down")
 """Of machines."""
@@ -53,12 +53,12 @@ def _page(scene: Scene, arguments: dict[str, Any], sentences: list[str]) -> None
         )
 
 
-def _draw(scene: Scene, parts: list[Any], sentences: list[str]) -> Goal:
-    """Narrow a question down by some of its conditions, in a drawn order."""
+def _draw(scene: Scene, parts: list[Any], sentences: list[str], key: str = "Filters") -> Goal:
+    """Narrow a question down by some of its conditions, in a drawn order; `key` is what the API calls them."""
     filters: Filters = []
     for part in scene.rng.sample(parts, scene.rng.randint(1, min(3, len(parts)))):
         part(scene, filters, sentences)
-    arguments: dict[str, Any] = {"Filters": filters}
+    arguments: dict[str, Any] = {key: filters}
     _page(scene, arguments, sentences)
     return Goal(arguments, tuple(sentences), unordered=ANY)
 
@@ -139,4 +139,4 @@ def gateways(scene: Scene) -> Goal:
         sentences.append(f"Their state is {listed(chosen, 'or')}.")
 
     start = [say(scene, "Which NAT gateways do we have?", "List NAT gateways.")]
-    return _draw(scene, [_vpc, states, _tag], start)
+    return _draw(scene, [_vpc, states, _tag], start, "Filter")

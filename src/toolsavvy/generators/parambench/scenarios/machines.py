@@ -46,9 +46,9 @@ def run(scene: Scene) -> Goal:
         hardware.placement(scene, made)
     else:
         hardware.interfaces(scene, made, scene.rng.choice([1, 1, 2]))
-    hardware.disks(scene, made, scene.rng.choice([0, 0, 1, 2]), _DISKS)
-    hardware.switches(scene, made, scene.rng.choice([0, 1, 2]))
-    if chance(scene, 0.2):
+    hardware.disks(scene, made, made.room(scene.rng.choice([0, 0, 1, 2])), _DISKS)
+    hardware.switches(scene, made, made.room(scene.rng.choice([0, 1, 2])))
+    if made.room(3) == 3 and chance(scene, 0.5):
         hardware.metadata(scene, made)
     label = labels(scene, "instance", 0.5)
     return Goal(arguments | dict(label.arguments), _spoken(made, label.sentences), made.conditions, (*TAGS, *ANY))

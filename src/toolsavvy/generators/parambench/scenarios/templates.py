@@ -60,11 +60,11 @@ def _data(scene: Scene, made: Machine, *, new: bool) -> None:
         made.sentences.append(f"The type is now {arguments['InstanceType']}.")
     if chance(scene, 0.5 if new else 0.3):
         hardware.interfaces(scene, made, scene.rng.choice([1, 1, 2]))
-    hardware.disks(scene, made, scene.rng.choice([0, 1, 2]))
-    if chance(scene, 0.35):
+    hardware.disks(scene, made, made.room(scene.rng.choice([0, 1, 2])))
+    if made.room(3) == 3 and chance(scene, 0.5):
         hardware.metadata(scene, made)
-    hardware.switches(scene, made, scene.rng.choice([0, 1, 2]) if arguments else 1)
-    if chance(scene, 0.3):
+    hardware.switches(scene, made, made.room(scene.rng.choice([0, 1, 2])) if arguments else 1)
+    if made.room(1) and chance(scene, 0.4):
         kind = scene.rng.choice(["instance", "volume"])
         pairs = [
             ("team", scene.rng.choice(["web", "data", "netops"])),

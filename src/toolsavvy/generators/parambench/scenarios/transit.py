@@ -98,7 +98,7 @@ def create(scene: Scene) -> Goal:
                 f"It may use {piece.words} of {outer} for itself.",
             )
         )
-    found, said = switches(scene, scene.rng.choice([0, 1, 2, 3]) if arguments or options else 2)
+    found, said = switches(scene, scene.rng.choice([0, 1, 2]) if arguments or options else 2)
     options |= found
     if options:
         arguments["Options"] = options
