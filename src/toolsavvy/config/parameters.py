@@ -98,6 +98,8 @@ class GenerationConfig:
     """Held to the tool's JSON schema while it is written."""
     batch_size: int = 64
     """Calls at once."""
+    precision: str = "auto"
+    """Of the models that write and are read: auto (bf16 where the hardware multiplies it natively) | fp32 | bf16."""
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -105,6 +107,7 @@ class GenerationConfig:
         at_least(self.temperature, 0, "method.generation.temperature", strict=True)
         at_least(self.max_tokens, 1, "method.generation.max_tokens")
         at_least(self.batch_size, 1, "method.generation.batch_size")
+        one_of(self.precision, ("auto", "fp32", "bf16"), "method.generation.precision")
 
 
 @dataclass

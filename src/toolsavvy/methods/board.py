@@ -18,7 +18,7 @@ from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
 from toolsavvy.retrieval.ranking import Ranking, Reporting, Retriever
 from toolsavvy.retrieval.toolgen import ToolGen
-from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, CatalogTest, rank, tested, write_predictions
+from toolsavvy.suites.catalog_test import CONSTRAINED, FREE, CatalogTest, rank
 from toolsavvy.suites.rrb import view_of
 from toolsavvy.suites.table import Outcome, write_jsonl
 from toolsavvy.tracking import Run
@@ -59,7 +59,7 @@ class Board:
         self.data, self.suites, self.run, self.fused = data, tuple(suites), run, frozenset(fused)
         self.views, self.probing = _views(data, instructions), probing
         for suite in self.suites:
-            tested(view_of(suite, self.suites, data))
+            suite.check(view_of(suite, self.suites, data))
         wanted = max([depth, *(suite.depth(data.catalog) for suite in suites)])
         self.depth = min(wanted, len(data.catalog))
         self.systems: dict[str, dict[str, dict[str, Ranking]]] = {}
@@ -168,7 +168,7 @@ class Board:
                 outcome = suite.run(view, self.systems)
                 self.run.record(outcome.results)
                 if self.run.config.predictions and self.run.is_writer:
-                    write_predictions(self.run.predictions, view, self.systems, outcome)
+                    suite.write(self.run.predictions, view, self.systems, outcome)
             outcomes.append(outcome)
         outcomes += self.probing.score() if self.probing else []
         if self.run.is_writer:

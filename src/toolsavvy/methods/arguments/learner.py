@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.methods.common import hardware
@@ -90,6 +92,8 @@ class Learner:
 
             model = copy.deepcopy(model)
             self.student.requires_grad_(True)
+        kind = resolve_precision(self.cfg.method.generation.precision, self.cfg.trainer.accelerator)
+        model = model.to(torch.bfloat16 if kind == "bf16" else torch.float32)
         place(model, self.cfg.trainer.accelerator)
         return model
 
