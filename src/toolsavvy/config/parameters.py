@@ -118,6 +118,8 @@ class ValueProbeConfig:
     """Which layer; None is round(2L/3)."""
     curve: bool = False
     """Also fit a probe on every layer."""
+    samples: int | None = None
+    """Drawn answers of each labelled task, beside the greedy one: rows to learn from. None: generation.samples."""
     folds: int = 2
     """Cross-fitting: each part of the labelled tasks is answered by a model that was trained on the others."""
     shuffles: int = 3
@@ -127,6 +129,8 @@ class ValueProbeConfig:
         """Check ranges."""
         if self.layer is not None:
             at_least(self.layer, 0, "method.probe.layer")
+        if self.samples is not None:
+            at_least(self.samples, 0, "method.probe.samples")
         at_least(self.folds, 2, "method.probe.folds")
         at_least(self.shuffles, 0, "method.probe.shuffles")
 

@@ -46,6 +46,8 @@ SEVERAL = ("retriever", "suite")
 """Groups of which several options can be chosen, each under its own name."""
 PROBES = ("toolsavvy.suites.mcq.Mcq", "toolsavvy.suites.qa.Qa")
 """Suites that ask questions about tools instead of ranking."""
+EXECUTED = "toolsavvy.suites.downstream.Downstream"
+"""The suite that has calls carried out."""
 _HYDRA_KEYS = frozenset({"_target_", "_partial_", "_recursive_", "_convert_", "_args_"})
 
 
@@ -152,9 +154,11 @@ def _check_expand(config: schema.Config, job: Job) -> None:
 
 
 def _asks_model(config: schema.Config) -> bool:
-    """Whether an evaluation puts questions to the model."""
+    """Whether an evaluation puts questions to the model, or lets it call what was retrieved."""
     asking = {str(node["_target_"]) for node in config.suite.values()} & {*PROBES}
-    return isinstance(config.method, EvaluateConfig) and config.method.probe_model and bool(asking)
+    probes = isinstance(config.method, EvaluateConfig) and config.method.probe_model and bool(asking)
+    executed = (node for node in config.suite.values() if node["_target_"] == EXECUTED)
+    return probes or any(node.get("pick", "model") == "model" or node.get("caller") == "llm" for node in executed)
 
 
 def _writers(config: schema.Config) -> frozenset[str]:

@@ -77,10 +77,16 @@ def _fingerprint(data: RetrievalSet) -> str:
     return digest.hexdigest()
 
 
-def load_suites(cfg: Config) -> list[CatalogTest]:
+def load_suites(cfg: Config, run: Run) -> list[CatalogTest]:
     """The suites over rankings that the config names, but for those that come after all others."""
     ranked = (build(node) for node in cfg.suite.values() if node["_target_"] not in (*PROBES, *TASKS))
-    return [suite for suite in ranked if not getattr(suite, "after", False)]
+    suites = [suite for suite in ranked if not getattr(suite, "after", False)]
+    for suite in suites:
+        if getattr(suite, "executes", False):
+            from toolsavvy.methods.callers import equip
+
+            equip(suite, cfg, run)
+    return suites
 
 
 def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:

@@ -58,7 +58,7 @@ def run(cfg: Config, run: Run) -> None:
     reader = build(reading_instructions(cfg.encoder)) if cfg.method.instructions else encoder
     fused = {member for fusion in cfg.method.fusions.values() for member in fusion.members}
     probing = Probing(cfg, run, data.catalog)
-    board = Board(data, load_suites(cfg), run, cfg.method.depth, fused, cfg.method.instructions, probing)
+    board = Board(data, load_suites(cfg, run), run, cfg.method.depth, fused, cfg.method.instructions, probing)
     if cfg.method.rivals:
         for name, retriever in make_retrievers(cfg, data).items():
             board.add(name, retriever)

@@ -33,7 +33,7 @@ def rank(cfg: Config, run: Run) -> list[Outcome]:
     data = load_catalog(cfg, run)
     probing = Probing(cfg, run, data.catalog)
     board = Board(
-        data, load_suites(cfg), run, cfg.method.depth, instructions=cfg.method.instructions, probing=probing
+        data, load_suites(cfg, run), run, cfg.method.depth, instructions=cfg.method.instructions, probing=probing
     )  # fmt: skip
     if probing and cfg.method.probe_model:
         probing.before(untrained(cfg))

@@ -76,9 +76,9 @@ def baselines(bench: Bench) -> None:
 
 def answered(bench: Bench, subject: Subject, system: str) -> FieldTable:
     """A model's greedy calls and samples on the test tasks, with states; its greedy calls go to the board."""
-    samples = bench.cfg.method.generation.samples
-    ask = "p_true" in bench.cfg.method.filter.arms
-    table = bench.desk.table(subject, bench.parts.test, samples=samples, read_samples=True, ask=ask)
+    samples, is_seed = bench.cfg.method.generation.samples, system == SEED
+    # P(True) is a signal on the seed model's calls alone, where all signals are compared.
+    table = bench.desk.table(subject, bench.parts.test, samples=samples, read_samples=True, ask=is_seed)
     bench.board.add(system, table.candidates)
     return table
 

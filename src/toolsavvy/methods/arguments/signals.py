@@ -69,7 +69,7 @@ def detector(
     for i, (seen, held) in enumerate(cross_fits(labelled, cfg.method.probe.folds, cfg.seed)):
         model = learner.train(f"{name}{i}", [*desk.rows(seen), *pseudo])
         subject = Subject(f"{name}{i}", model, frozenset(t.id for t in seen))
-        samples = cfg.method.generation.samples
+        samples = cfg.method.probe.samples if cfg.method.probe.samples is not None else cfg.method.generation.samples
         tables.append(desk.table(subject, held, samples=samples, read_samples=True, ask=False))
     table = joined(tables)
     if not 0 < table.right.sum() < len(table):
