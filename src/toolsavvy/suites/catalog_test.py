@@ -122,6 +122,18 @@ class CatalogTest:
         """How deep every system must rank at least."""
         return self.cutoffs(catalog)[-1]
 
+    def check(self, data: RetrievalSet) -> None:
+        """Refuse a set that can't be scored: better said before training than after it.
+
+        Raises:
+            UserError: the set has no test query.
+        """
+        tested(data)
+
+    def write(self, folder: Path, data: RetrievalSet, systems: Systems, outcome: Outcome) -> list[Path]:
+        """Write per-query records and TREC files into a folder; returns the paths."""
+        return write_predictions(folder, data, systems, outcome)
+
     def slices(self, split: str, queries: Sequence[Query], catalog: Catalog) -> dict[str, np.ndarray]:
         """Slice name -> positions of its queries, of one split."""
         return slices_of(split, queries, catalog)
