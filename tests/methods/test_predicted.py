@@ -10,8 +10,9 @@ import pytest
 
 from parameter_tasks import line, made
 from toolsavvy.errors import UserError
+from toolsavvy.methods.answering import answer_of
 from toolsavvy.methods.plans import named_files
-from toolsavvy.methods.predicted import PredictionFile, answer_of, read_predictions
+from toolsavvy.methods.predicted import PredictionFile, read_predictions
 
 TASKS = made().records
 

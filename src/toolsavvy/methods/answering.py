@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from toolsavvy.calls.attempts import Call
+from toolsavvy.calls.lenient import read_arguments
 from toolsavvy.config.schema import Config
-from toolsavvy.methods.predicted import answer_of
 from toolsavvy.models.loading import load_base, place
 from toolsavvy.models.text import TextEncoder
 from toolsavvy.parameters.generating import generate
@@ -39,3 +40,11 @@ def answers_of_model(cfg: Config, run: Run, tasks: Sequence[ParamTask]) -> Mappi
         )  # fmt: skip
     by_id = {task.id: task for task in tasks}
     return {w.task_id: answer_of(by_id[w.task_id], w.text if w.finished else "") for w in written}
+
+
+def answer_of(task: ParamTask, text: str) -> Answer:
+    """A model's text as the call of the task's tool."""
+    found = read_arguments(text)
+    if found.arguments is None:
+        return Answer(None, found.repairs)
+    return Answer((Call(task.tool.name, found.arguments),), found.repairs)

@@ -170,14 +170,6 @@ def _answer(record: Record) -> tuple[Answer, int]:
     return Answer(tuple(calls) if is_readable else None, tuple(repairs)), texts
 
 
-def answer_of(task: ParamTask, text: str) -> Answer:
-    """A model's text as the call of the task's tool."""
-    found = read_arguments(text)
-    if found.arguments is None:
-        return Answer(None, found.repairs)
-    return Answer((Call(task.tool.name, found.arguments),), found.repairs)
-
-
 def _too_deep(value: Any) -> bool:
     """Whether objects and arrays nest past what is read anywhere."""
     level = [value]
