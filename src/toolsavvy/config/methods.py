@@ -161,7 +161,8 @@ class ReportConfig(MethodConfig):
     """Pools finished runs over their seeds; reads the folders that `runs` names, and no group."""
 
     kind: str = "seeds"
-    """seeds (pooled, compared) | dissociation (what models know beside what they retrieve) | necessity (runs of it)."""
+    """seeds (pooled, compared) | dissociation (what models know beside what they retrieve) | necessity (runs of it) |
+    pass_rate (of suite=downstream, beside retrieval)."""
     metrics: list[str] = field(default_factory=list)
     """`name@k` each, in the order of the columns."""
     slices: list[str] = field(default_factory=list)

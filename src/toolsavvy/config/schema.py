@@ -20,7 +20,7 @@ FORMATS = (
     *("need", "together", "facts", "inputs", "results", "quiz", "verdict"),
 )
 """Formats of stage-1 rows, as `training.formats` makes them."""
-REPORTS = ("seeds", "dissociation", "necessity")
+REPORTS = ("seeds", "dissociation", "necessity", "pass_rate", "pbt")
 """What method=report can make of finished runs, and a sweep of its jobs."""
 EXPANSIONS = ("template", "llm")
 """Ways to write the profile that a tool's document is extended by."""
@@ -301,7 +301,7 @@ class Config:
     on_error: str = "continue"
     """continue | stop."""
     after_sweep: str | None = None
-    """seeds | dissociation | necessity: a report over all jobs of a sweep, at its end."""
+    """seeds | dissociation | necessity | pass_rate: a report over all jobs of a sweep, at its end."""
     show: int = 0
     """Test queries to print with every system's answers."""
 

@@ -62,9 +62,11 @@ class ModelCaller:
         """Mean log-probability per token of every name after its request: float64 [name] for every request."""
         from toolsavvy.decoding.options import option_likelihoods
         from toolsavvy.models.framing import Message
+        from toolsavvy.models.loading import resolve_precision
         from toolsavvy.models.prompts import Prompt, render
 
         model, tokenizer, text = self._loaded
+        precision = resolve_precision(self.cfg.trainer.precision, self.cfg.trainer.accelerator)
         found = [np.empty(0)] * len(requests)
         groups: dict[int, list[int]] = {}
         for i, own in enumerate(names):
@@ -74,7 +76,7 @@ class ModelCaller:
                 turns = [(Message("system", SYSTEM), Message("user", requests[i])) for i in rows]
                 prompts = [render(tokenizer, text, Prompt(turn)).ids for turn in turns]
                 options = [text.encode_batch(list(names[i])) for i in rows]
-                for i, row in zip(rows, option_likelihoods(model, prompts, options), strict=True):
+                for i, row in zip(rows, option_likelihoods(model, prompts, options, precision=precision), strict=True):
                     found[i] = row
         return found
 

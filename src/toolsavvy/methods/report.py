@@ -1,8 +1,9 @@
 """Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out.
 
 `method.kind=dissociation` puts what models know beside what they find, `necessity` sets runs of method=necessity beside
-one another; with a suite over other suites' numbers
-(`suite=correlation`) it runs that instead. The same reports stand at the end of a sweep that names one.
+one another, `pass_rate` draws those of suite=downstream against retrieval, `pbt` pools those of method=pbt; with a suite
+over other suites' numbers (`suite=correlation`) it runs that instead. The same reports stand at the end of a sweep that
+names one.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.config.methods import ReportConfig
 from toolsavvy.config.schema import Config
 from toolsavvy.methods.after import run_after
+from toolsavvy.methods.arguments.pooled import show_pbt
 from toolsavvy.methods.dissociation import gather
 from toolsavvy.methods.dissociation_report import show as show_dissociation
 from toolsavvy.methods.knowing.compared import show_compared
+from toolsavvy.methods.passing import show_passing
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
 from toolsavvy.report import comparison_table, console, markdown, result_table
 from toolsavvy.suites.table import write_jsonl
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import finished_runs, read_record
 
-DISSOCIATION, NECESSITY = "dissociation", "necessity"
+DISSOCIATION, NECESSITY, PASS_RATE, PBT = "dissociation", "necessity", "pass_rate", "pbt"
 COLUMNS = tuple(f.name for f in fields(Pooled))
 
 
@@ -48,6 +51,16 @@ def run(cfg: Config, run: Run) -> None:
         with run.stage("compare"):
             if run.is_writer:
                 show_compared(folders, run.dir, cfg.method.resamples)
+        return
+    if cfg.method.kind == PASS_RATE:
+        with run.stage("compare"):
+            if run.is_writer:
+                show_passing(folders, run.dir, cfg.method.ratios, cfg.method.resamples)
+        return
+    if cfg.method.kind == PBT:
+        with run.stage("compare"):
+            if run.is_writer:
+                show_pbt(folders, run.dir, cfg.method.resamples)
         return
     with run.stage("pool"):
         rows = pool(cfg.method, folders)
@@ -72,6 +85,12 @@ def after_sweep(settings: ReportConfig, folders: Sequence[Path], missing: Sequen
         return
     if settings.kind == NECESSITY:
         show_compared(folders, folder, settings.resamples, missing)
+        return
+    if settings.kind == PASS_RATE:
+        show_passing(folders, folder, settings.ratios, settings.resamples, missing)
+        return
+    if settings.kind == PBT:
+        show_pbt(folders, folder, settings.resamples, missing)
         return
     for sentence in missing:
         console().print(f"[yellow]left out:[/yellow] {escape(sentence)}", soft_wrap=True)

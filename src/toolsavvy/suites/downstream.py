@@ -27,6 +27,8 @@ from toolsavvy.suites.parameters import plain
 from toolsavvy.suites.table import Column, Outcome, Result, Table, write_jsonl
 from toolsavvy.tasks import ParamTask
 
+EXECUTED = "toolsavvy.suites.downstream.Downstream"
+"""How a config names this suite."""
 CALLERS, PICKS = ("oracle_arguments", "llm"), ("model", "first", "oracle")
 ORACLE = "oracle_tools"
 """The arm that is offered the right tool first and random others after it: a ceiling of retrieval."""

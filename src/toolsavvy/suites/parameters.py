@@ -33,6 +33,8 @@ EXECUTED = "parambench_aws"
 """The source whose calls can be carried out."""
 MOST_CATEGORIES = 20
 """More of them are in results.jsonl alone, not in the main table."""
+BY_TOOL = ("parambench", "parambench_aws")
+"""Sources that ParamBench's recipe divides by API: tasks of one tool are not independent."""
 _DEEPEST = 60
 """Levels of a call's arguments that are kept in predictions/."""
 
@@ -62,6 +64,7 @@ class Prediction:
 
     Args:
         id: of the task.
+        unit: what is independent: its tool, or its record, dialogue or story.
         level: L1 to L5.
         category: its source's own kind.
         calls: `{name, arguments}` each; None where nothing could be read.
@@ -74,6 +77,7 @@ class Prediction:
     """
 
     id: str
+    unit: str
     level: str
     category: str
     calls: tuple[Mapping[str, Any], ...] | None
@@ -103,7 +107,7 @@ class Parameters:
         form: records: as the source scores them (several calls, or none) | calls: one call each.
         split: test (all, where the source divides nothing) | train | validation | all.
         execute: also carry calls out where a cloud can (parambench_aws, with the extra `cloud`).
-        resamples: of the bootstrap over clusters: tasks of one record, dialogue or story.
+        resamples: of the bootstrap over what is independent: tools, or records, dialogues, stories (`unit_of`).
         seed: of the bootstrap.
         compared: metrics with paired tests against the best rival.
         pairs: (system, rival) that are compared in every metric, and shown.
@@ -163,7 +167,7 @@ class Parameters:
         graded = {name: [self._grade(task, answers.get(task.id)) for task in data] for name, answers in systems.items()}
         table = Table(
             self.name,
-            [task.cluster or task.id for task in data],
+            [unit_of(task) for task in data],
             slices_of(data),
             [column for name, rows in graded.items() for column in _columns(name, data, rows)],
             headline=[ALL, *(f"level={level}" for level in LEVELS)],
@@ -206,6 +210,12 @@ class Parameters:
         from toolsavvy.parameters.cloud.effects import execution_match
 
         return execution_match(task, calls[0].arguments)
+
+
+def unit_of(task: ParamTask) -> str:
+    """What is independent: the tool where a source is divided by tools, else the task's record, dialogue or story."""
+    is_by_tool = task.source in BY_TOOL and len(task.references) == 1
+    return task.tool.id if is_by_tool else task.cluster or task.id
 
 
 def _runs(task: ParamTask) -> bool:
@@ -264,8 +274,8 @@ def _prediction(task: ParamTask, row: _Graded) -> Prediction:
     kept = None if calls is None else tuple({"name": c.name, "arguments": plain(c.arguments)} for c in calls)
     s = row.score
     return Prediction(
-        task.id, task.level, task.category, kept, s.exact, round(s.f1, 6), s.valid, row.executed, s.faults,
-        row.answer.repairs,
+        task.id, unit_of(task), task.level, task.category, kept, s.exact, round(s.f1, 6), s.valid, row.executed,
+        s.faults, row.answer.repairs,
     )  # fmt: skip
 
 
