@@ -36,7 +36,7 @@ def test_checking_and_planning_a_run_loads_nothing_heavy(choices: str, tmp_path:
     assert done.stdout.splitlines()[-1] == "loaded [] 0", done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report", "generate", "necessity"}))
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"doctor", "report", "generate", "necessity", "pbt"}))
 def test_every_method_that_works_has_a_plan(name: str) -> None:
     overrides = [f"method={name}", "catalog=toy", "model=toy", "encoder=toy"]
     plan = make_plan(typed(compose(overrides).config))
@@ -53,6 +53,17 @@ def test_the_plan_of_necessity_follows_what_is_asked_for() -> None:
     assert "teach" not in stages() and "steer" not in stages()
     assert "probe" not in stages("probe=none") and "probe" not in stages("method.sampling.backend=server")
     assert stages("questions=recorded", "questions.model=Qwen3-4B") == "labels as recorded"
+
+
+def test_the_plan_of_pbt_follows_what_is_asked_for() -> None:
+    def stages(*overrides: str) -> str:
+        return "; ".join(make_plan(typed(compose(["method=pbt", "model=toy", *overrides]).config)).stages)
+
+    whole = stages("method.filter.rounds=2")
+    for part in ("150 labelled", "zero-shot, 3-shot", "seed SFT: 150 rows", "round 1", "round 2", "PGR of seed, probe"):
+        assert part in whole, part
+    bare = stages("method.filter.arms=[]", "method.rerank.of=[]", "method.baselines=false")
+    assert "round" not in bare and "PGR" not in bare and "zero-shot" not in bare
 
 
 def test_a_plan_without_training_names_no_training_stage() -> None:

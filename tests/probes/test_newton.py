@@ -82,3 +82,15 @@ def test_sums_keep_every_item_once() -> None:
     rows = np.arange(14, dtype=np.float32).reshape(7, 2)
     whole = rows.sum(0)
     np.testing.assert_array_equal(sums(rows, 3).sum(0), whole)
+
+
+def test_constant_features_leave_the_intercept_alone() -> None:
+    """The state before a value is the same for every item at the embeddings: nothing but the base rate is known."""
+    targets = np.arange(80) % 4 == 0
+    found = newton.solve(np.full((80, 5), 3.0, dtype=np.float32), targets, 1.0, 1e-4, 1000, None, newton.Room())
+    assert np.isfinite(found.gradient)
+    (fits,) = fit_cells(
+        [np.full((80, 5), 3.0, dtype=np.float32)], Problems(targets[None], np.ones((1, 80), bool), np.ones(1))
+    )
+    assert not fits.weights.any()
+    assert fits.bias[0] == pytest.approx(np.log(20 / 60), abs=1e-2)

@@ -164,14 +164,14 @@ class RerankConfig:
     """PGR: one greedy call and samples, put together by the probe."""
 
     of: list[str] = field(default_factory=lambda: ["seed", "probe"])
-    """Models whose calls are reranked: base, seed, or an arm; [] leaves it out."""
+    """Models whose calls are reranked: seed, or arms; [] leaves it out."""
     strategies: list[str] = field(default_factory=lambda: list(STRATEGIES))
     """To choose from, by 5-fold cross-validation on the labelled tasks."""
 
     def __post_init__(self) -> None:
         """Check words."""
         for name in self.of:
-            one_of(name, ("base", "seed", *FILTERS), "method.rerank.of")
+            one_of(name, ("seed", *FILTERS), "method.rerank.of")
         for name in self.strategies:
             one_of(name, STRATEGIES, "method.rerank.strategies")
 
@@ -215,3 +215,9 @@ class PbtConfig(MethodConfig):
                 f"{self.generation.samples} samples agree on nothing", where="method.generation.samples",
                 expected=">= 2 with the arm consistency", fix="method.generation.samples=5, or leave the arm out",
             )  # fmt: skip
+        for name in self.rerank.of:
+            if name != "seed" and name not in self.filter.arms:
+                raise UserError(
+                    f"{name!r} is retrained by no arm", where="method.rerank.of", expected="seed, or one of the arms",
+                    fix=f"method.filter.arms=[..., {name}], or leave it out of method.rerank.of",
+                )  # fmt: skip

@@ -9,6 +9,8 @@ call.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.markup import escape
 
 from toolsavvy.config.schema import Config
@@ -18,7 +20,7 @@ from toolsavvy.methods.arguments.board import Board
 from toolsavvy.methods.arguments.desk import Desk, Subject
 from toolsavvy.methods.arguments.learner import Learner
 from toolsavvy.methods.arguments.reranked import rerank_test
-from toolsavvy.methods.arguments.rounds import Bench, first_round, next_round
+from toolsavvy.methods.arguments.rounds import Bench, Learnt, first_round, next_round
 from toolsavvy.methods.arguments.signals import Detector, detector, tell_layers, tell_quality
 from toolsavvy.methods.arguments.sources import load_tasks, tell_division
 from toolsavvy.methods.common import say
@@ -54,8 +56,8 @@ def run(cfg: Config, run: Run) -> None:
         found = detector(cfg, run, desk, learner, parts.labelled)
         judged(bench, tasks.name, test, found)
         trained = first_round(bench, seed, found) if m.filter.arms else {}
-        reranked(bench, {SEED: (seed, test), **{name: (s, None) for name, (s, _, _) in trained.items()}}, found)
-        keep(bench, trained.get(SYSTEMS["probe"], (seed, None, None))[0], found)
+        rerank_test_of(bench, test, trained, found)
+        keep(bench, trained[SYSTEMS["probe"]].model(bench) if SYSTEMS["probe"] in trained else seed, found)
         for turn in range(2, m.filter.rounds + 1) if m.filter.arms else ():
             trained = next_round(bench, turn, trained)
     board.score(story)
@@ -90,14 +92,11 @@ def judged(bench: Bench, name: str, test: FieldTable, found: Detector) -> None:
         tell_layers(bench.cfg, bench.run, bench.story, name, test, found)
 
 
-def reranked(bench: Bench, models: dict[str, tuple[Subject, FieldTable | None]], found: Detector) -> None:
-    """PGR of the models that the config names."""
+def rerank_test_of(bench: Bench, test: FieldTable, trained: Mapping[str, Learnt], found: Detector) -> None:
+    """PGR of the seed model and of the arms that the config names."""
     for name in bench.cfg.method.rerank.of:
-        system = SEED if name == "seed" else SYSTEMS.get(name, name)
-        if system not in models:
-            continue
-        subject, table = models[system]
-        table = table if table is not None else answered(bench, subject, system)
+        system = SEED if name == "seed" else SYSTEMS[name]
+        table = test if name == "seed" else answered(bench, trained[system].model(bench), system)
         rerank_test(bench.cfg, bench.run, bench.story, bench.board, system, table, found)
 
 
@@ -106,7 +105,7 @@ def keep(bench: Bench, subject: Subject, found: Detector) -> None:
     from toolsavvy.models.loading import quiet_transformers
     from toolsavvy.parameters import probe
 
-    if not bench.run.is_writer or subject.model is None:
+    if not bench.run.is_writer:
         return
     with bench.run.stage("save model"), quiet_transformers():
         subject.model.save_pretrained(bench.run.model_dir)

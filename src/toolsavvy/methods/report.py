@@ -1,9 +1,9 @@
 """Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out.
 
 `method.kind=dissociation` puts what models know beside what they find, `necessity` sets runs of method=necessity beside
-one another, `pass_rate` draws those of suite=downstream against retrieval, `pbt` pools those of method=pbt; with a suite
-over other suites' numbers (`suite=correlation`) it runs that instead. The same reports stand at the end of a sweep that
-names one.
+one another, `pass_rate` draws those of suite=downstream against retrieval, `pbt` pools those of method=pbt; with a
+suite over other suites' numbers (`suite=correlation`) it runs that instead. The same reports stand at the end of a
+sweep that names one.
 """
 
 from __future__ import annotations

@@ -219,6 +219,8 @@ class Probe:
         for _ in range(min(most, max(PATIENCE[self.level > 0] - self.since, 1))):
             turned = self.metric(left)
             last, size = size, turned @ left
+            if not size > 0:  # constant features: nothing is left but the intercept
+                break
             way *= size / last
             way += turned
             along = self.values @ way

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolsavvy.assets import cache_dir
 from toolsavvy.calls.lenient import read_arguments
 from toolsavvy.config.schema import Config
 from toolsavvy.hidden.blocks import blocks
@@ -36,11 +37,11 @@ class Subject:
 
 
 class Desk:
-    """Lets models answer tasks; answers are kept in the run's checkpoints.
+    """Lets models answer tasks; answers are kept in the cache, for resumed runs and other jobs.
 
     Args:
         cfg: method.prompt, method.generation and method.probe are read.
-        run: keeps the answers.
+        run: times the stages.
         learner: its tokenizer makes the prompts.
         shots: worked examples before every task.
     """
@@ -72,7 +73,7 @@ class Desk:
             written = generate(
                 subject.model, self.tokenizer, tasks, self.prompts, samples=samples, temperature=how.temperature,
                 max_tokens=how.max_tokens, constrained=how.constrained, seed=self.cfg.seed,
-                store=self.run.checkpoints / "answers.jsonl", batch_size=how.batch_size,
+                store=cache_dir("samples") / "arguments", batch_size=how.batch_size,
             )  # fmt: skip
         return [
             Candidate(w.task_id, w.index, w.text, read_arguments(w.text).arguments if w.finished else None)

@@ -8,14 +8,16 @@ import logging
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 
+from toolsavvy.assets import cache_dir
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.methods.common import hardware
+from toolsavvy.models.digest import weights_digest
 from toolsavvy.models.loading import load_base, load_tensors, place, resolve_precision, save_tensors
 from toolsavvy.models.prompts import Prompt, render
 from toolsavvy.models.text import TextEncoder
@@ -41,11 +43,11 @@ class Student:
 
 
 class Learner:
-    """Trains models of a run from one start; what was trained before is read from its checkpoints.
+    """Trains models of a run from one start; what was trained before, also by another job, is read from the cache.
 
     Args:
         cfg: model, tuning, trainer, method.sft and seed are read.
-        run: keeps the weights in its checkpoints.
+        run: takes learning curves and throughput.
     """
 
     def __init__(self, cfg: Config, run: Run) -> None:
@@ -57,6 +59,7 @@ class Learner:
         self.student: Any = adapted(base, tuning, cfg.seed)
         self.trunk = Trunk(self.student) if frozen_blocks(self.student) else None
         self.start = snapshot(self.student)
+        self.weights = weights_digest(base)
         self.precision = resolve_precision(cfg.trainer.precision, cfg.trainer.accelerator)
 
     def base(self) -> Any:
@@ -64,21 +67,20 @@ class Learner:
         restore(self.student, self.start)
         return self._ready()
 
-    def train(self, name: str, rows: Sequence[tuple[Prompt, str]], folder: Path | None = None) -> Any:
+    def train(self, name: str, rows: Sequence[tuple[Prompt, str]]) -> Any:
         """The base model after training on rows, ready for inference.
 
         Args:
             name: of the model, for files, logs and run.json.
             rows: prompts, each with the argument object to write.
-            folder: where its weights are kept; None is the run's checkpoints.
 
         Raises:
             UserError: no row fits into `method.sft.max_length`.
         """
         lessons = self._fitting(name, rows)
-        path = (folder or self.run.checkpoints) / f"{name}-{self._key(lessons)}.safetensors"
-        weights = load_tensors(path)
-        with self.run.stage(f"train {name}"):
+        path = cache_dir("assets") / f"arguments-{self._key(lessons)}.safetensors"
+        with self.run.stage(f"train {name}"), FileLock(f"{path}.lock"):
+            weights = load_tensors(path)
             restore(self.student, weights or self.start)
             if weights is None:
                 self._learn(name, lessons)
@@ -116,9 +118,9 @@ class Learner:
 
     def _key(self, rows: Sequence[Dialogue]) -> str:
         """Digest of everything that the weights follow from."""
-        settings = (asdict(self.cfg.method.sft), asdict(self.cfg.tuning), asdict(self.cfg.model), self.cfg.seed)
+        settings = (asdict(self.cfg.method.sft), asdict(self.cfg.tuning), self.weights, self.cfg.seed)
         text = json.dumps([settings, self.precision, [[row.ids, row.labels] for row in rows]], default=str)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hashlib.sha256(text.encode()).hexdigest()[:24]
 
     def _learn(self, name: str, rows: Sequence[Dialogue]) -> None:
         settings = self.cfg.method.sft

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from toolsavvy.config.schema import Config
-from toolsavvy.methods.arguments.arms import EQUAL, SYSTEMS, Arm, arms_of
+from toolsavvy.methods.arguments.arms import SYSTEMS, Arm, arms_of
 from toolsavvy.methods.arguments.board import Board
 from toolsavvy.methods.arguments.desk import Desk, Subject, pseudo
 from toolsavvy.methods.arguments.learner import Learner
@@ -45,12 +45,27 @@ class Bench:
     parts: Division
 
 
-def first_round(bench: Bench, seed: Subject, found: Detector) -> dict[str, tuple[Subject, np.ndarray, FieldTable]]:
-    """Every arm on the seed model's own calls; also at equal counts.
+@dataclass(frozen=True)
+class Learnt:
+    """What a retrained model follows from; its weights are in the cache.
 
-    Returns:
-        System -> its model, the calls it has learnt from, and the table that they are of.
+    Args:
+        name: of the model.
+        rows: bool [call], which calls it has learnt from.
+        table: what they are of.
     """
+
+    name: str
+    rows: np.ndarray
+    table: FieldTable
+
+    def model(self, bench: Bench) -> Subject:
+        """The model again."""
+        return _retrained(bench, self.name, self.table, self.rows)
+
+
+def first_round(bench: Bench, seed: Subject, found: Detector) -> dict[str, Learnt]:
+    """Every arm on the seed model's own calls, also at equal counts: system -> what it has learnt from."""
     table, signals, validation, validated = _answered(bench, seed, found)
     settings, m = bench.cfg.method.filter, bench.cfg.method
     arms = arms_of(
@@ -58,50 +73,33 @@ def first_round(bench: Bench, seed: Subject, found: Detector) -> dict[str, tuple
         seed=bench.cfg.seed,
     )  # fmt: skip
     _tell(bench, 1, arms, table, signals)
-    trained: dict[str, tuple[Subject, np.ndarray, FieldTable]] = {}
+    learnt: dict[str, Learnt] = {}
     for arm in arms:
-        twin = next((name for name, (_, rows, _) in trained.items() if np.array_equal(rows, arm.rows)), None)
+        twin = next((name for name, other in learnt.items() if np.array_equal(other.rows, arm.rows)), None)
+        learnt[arm.system] = Learnt(twin or arm.system, arm.rows, table)
         if twin:  # the same calls: the same model
             bench.board.systems[arm.system] = bench.board.systems[twin]
-            trained[arm.system] = (replace(trained[twin][0], name=arm.system), arm.rows, table)
-            continue
-        subject = _retrained(bench, arm.system, table, arm.rows)
-        bench.board.add(arm.system, bench.desk.greedy(subject, bench.parts.test))
-        keep = arm.system.removesuffix(EQUAL) == arm.system and arm.system in _wanted(bench)
-        trained[arm.system] = (subject if keep else replace(subject, model=None), arm.rows, table)
-    return trained
+        else:
+            bench.board.add(arm.system, bench.desk.greedy(learnt[arm.system].model(bench), bench.parts.test))
+    return learnt
 
 
-def next_round(
-    bench: Bench, turn: int, before: dict[str, tuple[Subject, np.ndarray, FieldTable]]
-) -> dict[str, tuple[Subject, np.ndarray, FieldTable]]:
+def next_round(bench: Bench, turn: int, before: dict[str, Learnt]) -> dict[str, Learnt]:
     """Every arm goes on from its own model's calls; the probe is trained anew on folds that learnt the last ones."""
     cfg, found = bench.cfg, {}
     for arm, system in ((a, SYSTEMS[a]) for a in cfg.method.filter.arms):
-        subject, rows, old = before[system]
-        name = f"{system}-round{turn}"
-        learnt = _rows(bench, old, rows)
-        model = detector(
-            cfg, bench.run, bench.desk, bench.learner, bench.parts.labelled, learnt, f"{name}-fold"
-        )  # fmt: skip
-        if subject.model is None:
-            subject = _retrained(bench, subject.name, old, rows)
-        table, signals, validation, validated = _answered(bench, subject, model)
+        last, name = before[system], f"{system}-round{turn}"
+        rows = _rows(bench, last.table, last.rows)
+        judge = detector(cfg, bench.run, bench.desk, bench.learner, bench.parts.labelled, rows, f"{name}-fold")
+        table, signals, validation, validated = _answered(bench, last.model(bench), judge)
         settings = replace(cfg.method.filter, arms=[arm])
         (now,) = arms_of(
             settings, table, signals, validation, validated, equal=False, resamples=cfg.method.resamples, seed=cfg.seed
         )  # fmt: skip
-        now = replace(now, system=name)
-        _tell(bench, turn, [now], table, signals)
-        subject = _retrained(bench, name, table, now.rows)
-        bench.board.add(name, bench.desk.greedy(subject, bench.parts.test))
-        found[system] = (replace(subject, model=None), now.rows, table)
+        _tell(bench, turn, [replace(now, system=name)], table, signals)
+        found[system] = Learnt(name, now.rows, table)
+        bench.board.add(name, bench.desk.greedy(found[system].model(bench), bench.parts.test))
     return found
-
-
-def _wanted(bench: Bench) -> set[str]:
-    """Systems whose model is needed again: those that are reranked."""
-    return {SYSTEMS.get(name, name) for name in bench.cfg.method.rerank.of}
 
 
 def _answered(

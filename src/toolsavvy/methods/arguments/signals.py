@@ -72,6 +72,11 @@ def detector(
         samples = cfg.method.probe.samples if cfg.method.probe.samples is not None else cfg.method.generation.samples
         tables.append(desk.table(subject, held, samples=samples, read_samples=True, ask=False))
     table = joined(tables)
+    if not len(table):
+        raise UserError(
+            f"none of the cross-fitted answers holds a value ({len(table.candidates)} answers, all unreadable)",
+            where="method.sft", expected="JSON objects of arguments", fix="more epochs or labelled tasks",
+        )  # fmt: skip
     if not 0 < table.right.sum() < len(table):
         what = "right" if len(table) and table.right.all() else "wrong"
         raise UserError(
