@@ -25,10 +25,9 @@ def _resources(sight: Sight) -> list[str]:
     found = {}
     for label, ids in known(sight).items():
         if m := re.search(rf"(?<![\w-]){re.escape(label)}(?![\w-])", text):
-            noun = next((n for n in _KINDS if re.search(rf"{n}s? [^.]*$", text[: m.start()])), "")
-            nouns = [n for n in _KINDS for _ in re.finditer(n, text[: m.start()])]
-            last = max(nouns, key=lambda n: text[: m.start()].rfind(n), default=noun)
-            own = [i for i in ids if i.startswith(f"{_KINDS.get(last, '')}-")] or list(ids)
+            ahead = text[: m.start()]
+            noun = max(_KINDS, key=ahead.rfind)  # the last one said before the name
+            own = [i for i in ids if i.startswith(f"{_KINDS[noun]}-")] or list(ids)
             found[m.start()] = own[-1]
     return [found[i] for i in sorted(found)] or [m[0] for m in ID.finditer(text)]
 

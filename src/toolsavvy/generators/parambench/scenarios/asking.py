@@ -31,7 +31,7 @@ class Labels:
         name: its Name tag, "" without.
     """
 
-    arguments: Mapping[str, Any]
+    arguments: dict[str, Any]
     sentences: tuple[str, ...] = ()
     name: str = ""
 

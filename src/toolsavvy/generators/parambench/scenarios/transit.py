@@ -194,8 +194,8 @@ def modify(scene: Scene) -> Goal:
     own = scene.rng.choice(hubs)
     what = refer(scene, "transit gateway", own.name, own.id, alone=len(hubs) == 1)
     arguments: dict[str, Any] = {"TransitGatewayId": own.id}
-    options, said = switches(scene, scene.rng.choice([1, 1, 2]))
-    options = {k: v for k, v in options.items() if k != "MulticastSupport"}
+    switched, said = switches(scene, scene.rng.choice([1, 1, 2]))
+    options: dict[str, Any] = {k: v for k, v in switched.items() if k != "MulticastSupport"}
     said = [s for s in said if "multicast" not in s]
     if chance(scene, 0.35):
         outer = nets.private(scene.rng, 16)
