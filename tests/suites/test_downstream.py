@@ -5,59 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from toolsavvy.catalog import Catalog, Query, RetrievalSet, Tool
+from executed_world import CATALOG, executed_set
+from toolsavvy.catalog import Tool
 from toolsavvy.errors import UserError
-from toolsavvy.generators.parambench.playing import play
-from toolsavvy.generators.parambench.scene import Goal, Scene
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
 from toolsavvy.suites.downstream import ORACLE, Downstream, Offers, drawn, oracle_ranking
 from toolsavvy.tasks import ParamTask, TaskSet
 
 pytest.importorskip("moto")
-NAMES = ("ec2:CreateVpc", "ec2:CreateDhcpOptions", "ec2:CreateInternetGateway", "ec2:CreateTags", "ec2:DeleteVpc")
-TOOLS = tuple(Tool(name, name, group="ec2", parameters={"type": "object"}) for name in NAMES)
-CATALOG = Catalog("toy", TOOLS)
-
-
-def vpc(scene: Scene) -> Mapping[str, Any]:
-    return {"CidrBlock": "10.0.0.0/16"}
-
-
-def options(scene: Scene) -> Mapping[str, Any]:
-    return {"DhcpConfigurations": [{"Key": "domain-name", "Values": ["a.example"]}]}
-
-
-def gateway(scene: Scene) -> Mapping[str, Any]:
-    return {}
-
-
-def tags(scene: Scene) -> Mapping[str, Any]:
-    made = scene.do("ec2:CreateVpc", CidrBlock="10.0.0.0/16")
-    return {"Resources": [made["Vpc"]["VpcId"]], "Tags": [{"Key": "team", "Value": "net"}]}
-
-
-@cache
-def data() -> RetrievalSet:
-    tasks = []
-    for i, program in enumerate((vpc, options, gateway, tags)):
-
-        def story(scene: Scene, program: Any = program, name: str = NAMES[i]) -> Goal:
-            return Goal(program(scene), (f"do {name}",))
-
-        found = play(NAMES[i], story, 7 + i, TOOLS[i])
-        assert isinstance(found, ParamTask), found
-        tasks.append(replace(found, id=f"t{i}", level=f"L{1 + i % 2}"))
-    queries = tuple(Query(t.id, t.instruction, {t.tool.id: 1}) for t in tasks)
-    tasks_of = TaskSet("toy", tuple(tasks))
-    return RetrievalSet(CATALOG, {"train": (), "test": queries}, headline=("test",), tasks=tasks_of)
 
 
 class Right:
@@ -104,7 +66,7 @@ def values(outcome: Any, metric: str, system: str = "good", name: str = "test") 
 
 
 def test_the_first_tool_is_all_that_a_caller_without_a_choice_has() -> None:
-    outcome = suite().run(data(), {"good": GOOD})
+    outcome = suite().run(executed_set(), {"good": GOOD})
     assert values(outcome, "pass_rate") == values(outcome, "picked") == [0.25] * 3
     assert values(outcome, "recall") == [0.25, 0.5, 0.75]
     assert values(outcome, "pass_rate", ORACLE) == [1.0] * 3
@@ -114,9 +76,9 @@ def test_the_first_tool_is_all_that_a_caller_without_a_choice_has() -> None:
 
 
 def test_an_oracle_pick_loses_nothing_but_what_was_not_found() -> None:
-    outcome = suite(pick="oracle").run(data(), {"good": GOOD})
+    outcome = suite(pick="oracle").run(executed_set(), {"good": GOOD})
     assert values(outcome, "pass_rate") == values(outcome, "picked") == values(outcome, "recall")
-    gold = GoldMatrix.from_queries(CATALOG, data().splits["test"])
+    gold = GoldMatrix.from_queries(CATALOG, executed_set().splits["test"])
     expected = [per_query(GOOD[""]["test"], gold, k) for k in (1, 2, 3)]
     assert values(outcome, "recall") == [float(e.recall.mean()) for e in expected]
     assert values(outcome, "ndcg") == [float(e.ndcg.mean()) for e in expected]
@@ -125,7 +87,7 @@ def test_an_oracle_pick_loses_nothing_but_what_was_not_found() -> None:
 def test_a_model_picks_by_its_scores_and_is_asked_once_for_all_systems() -> None:
     made = suite(pick="model")
     made.picker = Likes(lambda task, tool: tool.id == "ec2:CreateDhcpOptions")
-    outcome = made.run(data(), {"good": GOOD, "other": ranked(*[(3, 2, 0)] * 4)})
+    outcome = made.run(executed_set(), {"good": GOOD, "other": ranked(*[(3, 2, 0)] * 4)})
     picked = {(a.query, a.k): a.picked for a in outcome.predictions["good"]}
     assert picked["t1", 1] == "ec2:CreateInternetGateway"  # it was not offered yet
     assert picked["t1", 2] == picked["t0", 2] == "ec2:CreateDhcpOptions"
@@ -133,31 +95,31 @@ def test_a_model_picks_by_its_scores_and_is_asked_once_for_all_systems() -> None
     assert made.picker.calls == 1
     draw = suite(pick="model")
     draw.picker = Likes(lambda task, tool: 0.0)
-    same = draw.run(data(), {"good": GOOD})
+    same = draw.run(executed_set(), {"good": GOOD})
     assert values(same, "picked") == [0.25] * 3  # of equal ones the earlier rank
 
 
 def test_a_call_is_made_once_however_many_systems_lead_to_it() -> None:
     made = suite()
-    made.run(data(), {"good": GOOD, "same": GOOD})
+    made.run(executed_set(), {"good": GOOD, "same": GOOD})
     asked = made.filler.asked
     assert len(asked) == len(set(asked))
-    made.run(data(), {"good": GOOD})
+    made.run(executed_set(), {"good": GOOD})
     assert len(made.filler.asked) == len(asked)
 
 
 def test_calls_pass_by_their_effect() -> None:
     made = suite()
     made.filler = Right({"CidrBlock": "10.0.0.0/16"})  # whatever is picked gets a VPC's arguments
-    outcome = made.run(data(), {"wrong": ranked(*[(4, 3, 2)] * 4)})
+    outcome = made.run(executed_set(), {"wrong": ranked(*[(4, 3, 2)] * 4)})
     assert values(outcome, "pass_rate", "wrong") == [0.0] * 3
     made.filler = Right(None)
-    assert {a.passed for a in suite().run(data(), {"w": ranked(*[(4, 3, 2)] * 4)}).predictions["w"]} == {False}
+    assert {a.passed for a in suite().run(executed_set(), {"w": ranked(*[(4, 3, 2)] * 4)}).predictions["w"]} == {False}
 
 
 def test_free_output_that_is_no_tool_is_not_called() -> None:
     nothing = ranked(*[(NO_TOOL, NO_TOOL, 0)] * 4)
-    outcome = suite().run(data(), {"free": nothing})
+    outcome = suite().run(executed_set(), {"free": nothing})
     first = outcome.predictions["free"][0]
     assert (first.picked, first.offered, first.arguments, first.passed) == (None, (), None, False)
     assert values(outcome, "pass_rate", "free") == [0.0, 0.0, 0.25]
@@ -165,7 +127,7 @@ def test_free_output_that_is_no_tool_is_not_called() -> None:
 
 def test_systems_are_compared_in_pairs_and_the_oracle_is_no_rival() -> None:
     bad = ranked(*[(4, 3, 2)] * 4)
-    outcome = suite(pairs=[["bad", "good"]]).run(data(), {"good": GOOD, "bad": bad})
+    outcome = suite(pairs=[["bad", "good"]]).run(executed_set(), {"good": GOOD, "bad": bad})
     assert outcome.pairs == (("bad", "good"),)
     assert {(c.system, c.rival) for c in outcome.comparisons} == {("good", "bad"), ("bad", "good")}
     found = next(c for c in outcome.comparisons if (c.system, c.metric, c.k) == ("good", "pass_rate", 1))
@@ -174,8 +136,8 @@ def test_systems_are_compared_in_pairs_and_the_oracle_is_no_rival() -> None:
 
 def test_predictions_are_written_whole(tmp_path: Path) -> None:
     made = suite()
-    outcome = made.run(data(), {"good": GOOD})
-    paths = made.write(tmp_path, data(), {"good": GOOD}, outcome)
+    outcome = made.run(executed_set(), {"good": GOOD})
+    paths = made.write(tmp_path, executed_set(), {"good": GOOD}, outcome)
     assert [p.name for p in paths] == ["downstream.good.jsonl", f"downstream.{ORACLE}.jsonl"]
     rows = [json.loads(line) for line in paths[0].read_text().splitlines()]
     assert len(rows) == 12
@@ -183,7 +145,7 @@ def test_predictions_are_written_whole(tmp_path: Path) -> None:
 
 
 def test_the_oracle_arm_offers_the_right_tool_first_and_each_tool_once() -> None:
-    queries = data().splits["test"]
+    queries = executed_set().splits["test"]
     found = oracle_ranking(CATALOG, queries, 4, seed=3)
     assert [CATALOG.tools[i].id for i in found.indices[:, 0]] == [min(q.gold) for q in queries]
     assert all(len(set(row)) == 4 for row in found.indices.tolist())
@@ -191,7 +153,7 @@ def test_the_oracle_arm_offers_the_right_tool_first_and_each_tool_once() -> None
 
 
 def test_some_of_the_queries_are_drawn_by_the_seed() -> None:
-    outcome = suite(n=2, seed=1).run(data(), {"good": GOOD})
+    outcome = suite(n=2, seed=1).run(executed_set(), {"good": GOOD})
     asked = {a.query for a in outcome.predictions["good"]}
     assert asked == {f"t{i}" for i in drawn(4, 2, 1)}
     assert {r.n for r in outcome.results if r.slice == "test"} == {2}
@@ -217,7 +179,7 @@ def test_settings_that_cannot_be_are_refused(more: dict[str, Any], where: str) -
 
 
 def test_sets_that_cannot_be_executed_are_refused_before_anything_is_ranked() -> None:
-    whole = data()
+    whole = executed_set()
     still = replace(whole, tasks=TaskSet("toy", tuple(replace(t, facts={}) for t in whole.tasks.calls)))
     for broken in (replace(whole, tasks=None), still):
         with pytest.raises(UserError, match="no task that can be executed") as error:
@@ -231,15 +193,15 @@ def test_sets_that_cannot_be_executed_are_refused_before_anything_is_ranked() ->
 
 def test_pairs_must_be_of_the_run_and_a_caller_there() -> None:
     with pytest.raises(UserError, match="no system of this run"):
-        suite(pairs=[["good", "goood"]]).run(data(), {"good": GOOD})
+        suite(pairs=[["good", "goood"]]).run(executed_set(), {"good": GOOD})
     with pytest.raises(ValueError, match="no filler"):
-        Downstream(ks=(1,), pick="first").run(data(), {"good": GOOD})
+        Downstream(ks=(1,), pick="first").run(executed_set(), {"good": GOOD})
     with pytest.raises(ValueError, match="to depth 3"):
-        suite().run(data(), {"good": ranked(*[(0, 1)] * 4)})
+        suite().run(executed_set(), {"good": ranked(*[(0, 1)] * 4)})
 
 
 def test_offers_leave_out_ranks_without_a_tool() -> None:
-    whole = data()
+    whole = executed_set()
     ranking = Ranking(np.array([[NO_TOOL, 2]]), np.zeros((1, 2)))
     task = whole.tasks.calls[0]
     offers = Offers("test", CATALOG, whole.splits["test"][:1], [task], {"s": ranking}, (1, 2))

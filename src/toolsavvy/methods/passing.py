@@ -132,7 +132,7 @@ def gather(folders: Sequence[Path], pairs: Sequence[Sequence[str]] = (), resampl
     for run in runs:
         for suite, setting in _settings(run).items():
             for (system, k), values in _values(run, suite).items():
-                name = called[system, run.recipe(system)]
+                name = system if system == ORACLE else called[system, run.recipe(system)]  # the same in every run
                 found[setting, name, k].append(values)
                 told = answers[setting].setdefault((name, k), {})
                 for key, passed in _passed(run, suite, system, k).items():
@@ -170,7 +170,7 @@ def _settings(run: Finished) -> dict[str, str]:
     for key, node in (run.config.get("suite") or {}).items():
         if isinstance(node, Mapping) and node.get("_target_") == EXECUTED:
             asked = "" if node.get("n") is None else f", {node['n']} queries of seed {node.get('seed', 0)}"
-            model = f" ({run.choice('model')})" if "model" in (node.get("pick"), node.get("caller")) else ""
+            model = f" ({run.choice('model')})" if node.get("pick") == "model" or node.get("caller") == "llm" else ""
             how = f"{node.get('caller')}, pick={node.get('pick')}{model}"
             found[str(node.get("name", key))] = f"{run.choice('catalog')}: {how}{asked}"
     return found
@@ -250,7 +250,7 @@ def _correlations(rows: Sequence[Passed], resamples: int) -> list[RankCorrelatio
     """Spearman and Kendall over systems, at each k by itself: over all ks they would say that more is more."""
     found = []
     for setting, k in dict.fromkeys((r.setting, r.k) for r in rows):
-        own = [r for r in rows if (r.setting, r.k) == (setting, k) and not r.system.startswith(ORACLE)]
+        own = [r for r in rows if (r.setting, r.k) == (setting, k) and r.system != ORACLE]
         for metric in RETRIEVAL:
             data = paired({r.system: getattr(r, metric) for r in own}, {r.system: r.pass_rate for r in own})
             found += [
