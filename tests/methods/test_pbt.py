@@ -73,6 +73,7 @@ def test_every_stage_from_baselines_to_reranking(tmp_path: Path) -> None:
     tasks = {r["id"]: r for r in map(json.loads, (data / "tasks.jsonl").read_text().splitlines())}
     records = [json.loads(line) for line in (folder / "predictions/parameters.seed_sft.jsonl").read_text().splitlines()]
     assert len(records) == 24
+    assert {r["unit"] for r in records} == {"lamp:Paint", "lamp:Light"}  # intervals resample tools, not their tasks
     for record in records:  # each verdict by hand
         number = int(record["id"].rpartition("-")[2])
         assert record["exact"] == (number % 17 != 5 and number % 3 != 1), record

@@ -9,7 +9,8 @@ call.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from rich.markup import escape
 
@@ -27,6 +28,8 @@ from toolsavvy.methods.common import say
 from toolsavvy.methods.story import Story
 from toolsavvy.parameters.fields import FieldTable
 from toolsavvy.parameters.splits import divide
+from toolsavvy.suites.parameters import unit_of
+from toolsavvy.tasks import ParamTask
 from toolsavvy.tracking import Run
 
 SEED = "seed_sft"
@@ -42,6 +45,7 @@ def run(cfg: Config, run: Run) -> None:
         validation=d.validation, test=d.test, seed=d.seed,
     )  # fmt: skip
     tell_division(run, tasks, parts)
+    parts = replace(parts, validation=by_unit(parts.validation), test=by_unit(parts.test))
     story = Story(run, f"Arguments: {run.identity.choices.get('model', 'model')} on {tasks.name}")
     story.text("levels", RULE)
     with run.stage("load model"):
@@ -63,6 +67,11 @@ def run(cfg: Config, run: Run) -> None:
     board.score(story)
     story.write()
     say(f"results, predictions, figures and report.html: {escape(str(run.dir))}")
+
+
+def by_unit(tasks: Sequence[ParamTask]) -> tuple[ParamTask, ...]:
+    """Tasks whose cluster is what is independent of one another: intervals resample tools where tools divide."""
+    return tuple(replace(task, cluster=unit_of(task)) for task in tasks)
 
 
 def baselines(bench: Bench) -> None:
