@@ -101,7 +101,7 @@ class Learner:
 
     def _fitting(self, name: str, rows: Sequence[tuple[Prompt, str]]) -> list[Dialogue]:
         """Rows as token ids, those that are too long left out."""
-        end = self.tokenizer.eos_token_id
+        end: Any = self.tokenizer.eos_token_id
         lessons = [Lesson(prompt, answer) for prompt, answer in rows]
         # A row for each: in a shared one, calls would be copied from those above.
         whole = dialogues(lessons, lambda p: render(self.tokenizer, self.text, p), self.text.encode, end, 0)
@@ -124,7 +124,9 @@ class Learner:
 
     def _learn(self, name: str, rows: Sequence[Dialogue]) -> None:
         settings = self.cfg.method.sft
-        pad = self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.tokenizer.eos_token_id
+        pad: Any = (
+            self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.tokenizer.eos_token_id
+        )
         batches = math.ceil(len(rows) / settings.batch_size)
         module = CausalSFT(
             Student(self.student), learning_rate=settings.learning_rate, warmup=settings.warmup,
