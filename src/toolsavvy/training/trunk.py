@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from toolsavvy.hidden.blocks import backbone, blocks
+from toolsavvy.hidden.blocks import backbone, blocks, embeddings
 from toolsavvy.hidden.hooks import run
-from toolsavvy.models.tuning import plain
 
 
 class Trunk:
@@ -34,8 +33,8 @@ class Trunk:
         """Final hidden states [row, time, dimension] of right-padded rows, with gradients to the upper blocks."""
         below = self._below(input_ids, attention_mask)
         with self._replaced(below):
-            decoder: Any = plain(self.model).get_decoder()
-            return decoder(input_ids=input_ids, attention_mask=attention_mask, use_cache=False).last_hidden_state
+            inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
+            return backbone(self.model)(**inputs).last_hidden_state
 
     def _below(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         """What enters the first block that trains, [row, time, dimension]; zeros at padding, which nobody looks at."""
@@ -89,7 +88,7 @@ class Trunk:
 def frozen_blocks(model: Any) -> int:
     """How many blocks from the bottom have nothing to train, 0 where the embeddings train."""
     inside = {id(p) for block in blocks(model) for p in block.parameters()}
-    outer = [p for p in backbone(model).get_input_embeddings().parameters() if p.requires_grad]
+    outer = [p for p in embeddings(model).parameters() if p.requires_grad]
     if outer and not all(id(p) in inside for p in outer):
         return 0
     trains = [any(p.requires_grad for p in block.parameters()) for block in blocks(model)]

@@ -124,9 +124,8 @@ class Learner:
 
     def _learn(self, name: str, rows: Sequence[Dialogue]) -> None:
         settings = self.cfg.method.sft
-        pad: Any = (
-            self.tokenizer.pad_token_id if self.tokenizer.pad_token_id is not None else self.tokenizer.eos_token_id
-        )
+        pad: Any = self.tokenizer.pad_token_id
+        pad = self.tokenizer.eos_token_id if pad is None else pad
         batches = math.ceil(len(rows) / settings.batch_size)
         module = CausalSFT(
             Student(self.student), learning_rate=settings.learning_rate, warmup=settings.warmup,

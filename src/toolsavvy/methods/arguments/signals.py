@@ -130,11 +130,9 @@ def _draw(story: Story, both: Sequence[calibration.Quality]) -> None:
 def _reliability(name: str, quality: calibration.SignalQuality) -> Any:
     from toolsavvy.figures.arguments import Reliability
 
-    bins = [b for b in quality.bins if b.predicted is not None and b.right is not None]
+    bins = [(b.predicted, b.right, b.n) for b in quality.bins if b.predicted is not None and b.right is not None]
     error = "undefined" if quality.ece.value is None else f"{quality.ece.value:.3f}"
-    return Reliability(
-        f"{name}, ECE {error}", [b.predicted for b in bins], [b.right for b in bins], [b.n for b in bins]
-    )
+    return Reliability(f"{name}, ECE {error}", [p for p, _, _ in bins], [r for _, r, _ in bins], [n for _, _, n in bins])
 
 
 def tell_layers(cfg: Config, run: Run, story: Story, name: str, test: FieldTable, found: Detector) -> None:
