@@ -95,7 +95,7 @@ class Calls:
         new = {key: pair for key, pair in wanted.items() if key not in self.passed}
         for (key, (task, tool)), given in zip(new.items(), filler.fill(list(new.values())), strict=True):
             self.arguments[key] = given
-            self.passed[key] = self.executor.match(task, given, tool.id)
+            self.passed[key] = self.executor.match(task, given, tool.name)
 
 
 class Downstream(CatalogTest):
