@@ -30,9 +30,13 @@ _MADE_UP = re.compile(r"/?(?:[a-z]+/)?(?:[a-z][a-z0-9]*-)+[0-9a-f]{8,}$|arn:|[A-
 _LOOK = re.compile(r"(?:^|:)(?:Describe|List|Get|Search)")
 _PAIRS = (("Key", "Value"), ("Name", "Values"), ("Name", "Value"), ("key", "value"), ("name", "value"))
 _SHORT_END = 4
-_AGAIN, _ELSEWHERE = 2.0, 0.3
-"""What a value is worth less that its call has shown already, or another call."""
-_TRIED = 12
+_DEAR = 60
+"""Characters that have to be worth a point."""
+_EVERYWHERE = frozenset(("name", "arn", "type", "key", "value", "tag", "state", "status", "description"))
+"""Words of fields that say nothing of what a value is of."""
+_AGAIN = 2.0
+"""What a value is worth less that its call has shown already."""
+_TRIED = 40
 """Values after the first that does not fit that are tried."""
 _GAP = "..."
 
@@ -157,7 +161,9 @@ def _ranked(upstream: Sequence[Upstream], instruction: str, fields: Sequence[str
     found.sort(key=lambda v: (-v.score, -v.call, v.order))
     seen: Counter[tuple[int, str]] = Counter()
     for value in found:  # what is there already has less to say
-        value.score -= _AGAIN * min(2, seen[value.call, value.text]) + _ELSEWHERE * bool(seen[-1, value.text])
+        value.score -= _AGAIN * min(2, seen[value.call, value.text]) + _elsewhere(value.text) * bool(
+            seen[-1, value.text]
+        )
         seen.update([(value.call, value.text), (-1, value.text)])
     return sorted(found, key=lambda v: (-v.score, -v.call, v.order))
 
@@ -198,21 +204,21 @@ class _Scores:
         said = {id(v): self._mention(v) for v in found}
         meant = {(v.call, v.record) for v in found if said[id(v)] >= 1}
         lists = {(call, record[:-1]) for call, record in meant if record}
+        own = {id(v) for v in found if self._is_own(v)}
+        called = {v.text for v in found if id(v) in own and (v.call, v.record) in meant}
+        linked = {v.call for v in found if v.path[0] == "arguments" and v.text in called}  # calls about what is meant
         for v in found:
-            own = self._is_own(v)
-            v.score = (
-                (2.0 if self._takes_arns and v.text.startswith("arn:") else _base(v))
-                + self._key(v.key)
-                + said[id(v)]
-                + 0.5 * v.call / max(1, len(self.calls) - 1)
-            )
-            v.score += 1.5 * own + max((self._nearness(p) for p in v.path[1:-1] if isinstance(p, str)), default=0.0)
+            fit = self._key(v.key) + max((self._nearness(p) for p in v.path[1:-1] if isinstance(p, str)), default=0.0)
+            is_own = id(v) in own
+            v.score = (2.0 if self._takes_arns and v.text.startswith("arn:") else _base(v)) + fit + said[id(v)]
+            v.score += 1.5 * is_own + 0.5 * v.call / max(1, len(self.calls) - 1)
+            v.score -= min(1.5, len(v.text) / _DEAR)
             if (v.call, v.record) in meant:
-                v.score += 1.5 + own
+                v.score += 2.5 if is_own else 1.5 if fit or _MADE_UP.match(v.text) else 0.3
             elif v.record and (v.call, v.record[:-1]) in lists:  # another entry of the list is the one that is meant
                 v.score -= 1.5
-            if v.path[0] == "arguments" and self._looks[v.call]:  # what a look-up was asked, its result says too
-                v.score -= 1.5
+            if v.path[0] == "arguments":  # what a look-up was asked, its result says too
+                v.score += (v.call in linked) - 1.5 * self._looks[v.call]
 
     def _nearness(self, part: str) -> float:
         """Whether what is below a key is what a field is about ("Attributes"; "Tags" for "TagKeys")."""
@@ -237,7 +243,8 @@ class _Scores:
         if key not in self._keys:
             own = words(key)
             overlap = len(own & self.asked) / len(own) if own else 0.0
-            self._keys[key] = _fit(_bare(key), self.fields) + overlap * min(2, len(own & self.asked))
+            fit = _fit(_bare(key), self.fields) or 0.8 * any(own & name - _EVERYWHERE for name in self._field_words)
+            self._keys[key] = fit + overlap * min(2, len(own & self.asked))
         return self._keys[key]
 
     def _is_own(self, v: _Value) -> bool:
@@ -261,6 +268,11 @@ def _base(v: _Value) -> float:
     if len(v.text) > LONG_STRING or v.text.startswith("arn:"):
         return 0.8
     return 2.0 if _ID_KEY.search(v.key) or _IDENTIFIER.match(v.text) else 1.0
+
+
+def _elsewhere(text: str) -> float:
+    """What a value is worth less that another call has shown: long ones (ARNs) cost most when they come again."""
+    return min(2.0, 0.3 + len(text) / 60)
 
 
 def _fit(key: str, names: Sequence[str]) -> float:
