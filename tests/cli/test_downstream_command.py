@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from commands import lines, runs, toolsavvy
+from commands import lines, toolsavvy
 
 from executed_world import executed_set
 from toolsavvy.__main__ import main
@@ -28,28 +28,38 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_an_evaluation_carries_calls_out_and_a_report_draws_them(folder: Path, tmp_path: Path) -> None:
-    for name, how in (("first", "pick=first"), ("model", "pick=model"), ("llm", "caller=llm")):
-        more = (f"suite.downstream.{how}", "suite.downstream.max_tokens=4", f"hydra.run.dir={tmp_path / name}")
-        done = toolsavvy(tmp_path, *QUICK, f"catalog.path={folder}", "retriever=[bm25,dense]", *SUITE, *more)
-        assert done.returncode == 0, done.stderr
-        assert "pass rate@3" in done.stdout
-        assert "oracle_tools" in done.stdout
-        rows = lines(tmp_path / name / "results.jsonl")
-        values = {(r["system"], r["metric"], r["k"]): r["value"] for r in rows if r["slice"] == "test"}
-        for system in ("bm25", "dense"):
-            assert 0 <= values[system, "pass_rate", 3] <= values[system, "recall", 3] <= 1
-        said = lines(tmp_path / name / "predictions" / "downstream.bm25.jsonl")
-        assert {(row["query"], row["k"]) for row in said} == {(f"t{i}", k) for i in range(4) for k in (1, 3)}
-    report = toolsavvy(
-        tmp_path, "method=report", "method.kind=pass_rate", f"runs=[{tmp_path}/first,{tmp_path}/model]", "logger=none",
-        "method.ratios=[[dense,bm25]]",
+def test_an_evaluation_carries_calls_out_and_a_report_draws_them(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model picks and writes; a second suite takes the retriever's first and fills by rule."""
+    first = ("_target_=toolsavvy.suites.downstream.Downstream", "pick=first", "ks=[1,3]", "name=first", "resamples=20")
+    done = toolsavvy(
+        tmp_path, *QUICK, f"catalog.path={folder}", "retriever=[bm25,dense]", *SUITE, "suite.downstream.caller=llm",
+        "suite.downstream.max_tokens=4", *(f"+suite.first.{word}" for word in first),
+        f"hydra.run.dir={tmp_path / 'run'}",
     )  # fmt: skip
-    assert report.returncode == 0, report.stderr
-    assert "pick=first" in report.stdout and "dense - bm25" in report.stdout
-    out = max(runs(tmp_path), key=lambda run: run.stat().st_mtime)
-    assert len(lines(out / "pass_rates.jsonl")) == 2 * 3 * 2
-    assert (out / "figures" / "pass_rate.svg").stat().st_size < 200_000
+    assert done.returncode == 0, done.stderr
+    assert "pass rate@3" in done.stdout
+    assert "oracle_tools" in done.stdout
+    rows = [r for r in lines(tmp_path / "run" / "results.jsonl") if r["slice"] == "test"]
+    values = {(r["suite"], r["system"], r["metric"], r["k"]): r["value"] for r in rows}
+    for suite in ("downstream", "first"):
+        for system in ("bm25", "dense"):
+            assert 0 <= values[suite, system, "picked", 3] <= values[suite, system, "recall", 3] <= 1
+        said = lines(tmp_path / "run" / "predictions" / f"{suite}.bm25.jsonl")
+        assert {(row["query"], row["k"]) for row in said} == {(f"t{i}", k) for i in range(4) for k in (1, 3)}
+    assert values["first", "oracle_tools", "pass_rate", 1] == 1.0
+    where = Path.cwd()
+    try:
+        words = ["method=report", "method.kind=pass_rate", f"runs=[{tmp_path / 'run'}]", "logger=none"]
+        assert main([*words, "method.ratios=[[dense,bm25]]", f"hydra.run.dir={tmp_path / 'report'}"]) == 0
+    finally:
+        os.chdir(where)
+    told = capsys.readouterr().out
+    for word in ("pick=first", "llm, pick=model (toy)", "dense - bm25"):
+        assert word in told
+    assert len(lines(tmp_path / "report" / "pass_rates.jsonl")) == 2 * 3 * 2
+    assert (tmp_path / "report" / "figures" / "pass_rate.svg").stat().st_size < 200_000
 
 
 def test_sets_without_accounts_are_refused_before_anything_is_ranked(

@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from toolsavvy.errors import UserError
-from toolsavvy.methods.passing import before_and_after, gather, panels, show_passing, tables
+from toolsavvy.methods.passing import before_and_after, gather
+from toolsavvy.methods.passing_report import panels, show_passing, tables
 from toolsavvy.suites.downstream import EXECUTED, ORACLE, Attempt
 from toolsavvy.suites.table import Result, write_jsonl
 

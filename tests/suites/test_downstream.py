@@ -16,7 +16,8 @@ from toolsavvy.catalog import Tool
 from toolsavvy.errors import UserError
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
-from toolsavvy.suites.downstream import ORACLE, Downstream, Offers, drawn, oracle_ranking
+from toolsavvy.suites.downstream import ORACLE, Downstream
+from toolsavvy.suites.offers import Offers, drawn, oracle_ranking
 from toolsavvy.tasks import ParamTask, TaskSet
 
 pytest.importorskip("moto")

@@ -22,7 +22,7 @@ from toolsavvy.methods.arguments.pooled import show_pbt
 from toolsavvy.methods.dissociation import gather
 from toolsavvy.methods.dissociation_report import show as show_dissociation
 from toolsavvy.methods.knowing.compared import show_compared
-from toolsavvy.methods.passing import show_passing
+from toolsavvy.methods.passing_report import show_passing
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
 from toolsavvy.report import comparison_table, console, markdown, result_table
 from toolsavvy.suites.table import write_jsonl

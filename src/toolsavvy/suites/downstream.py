@@ -1,6 +1,6 @@
 """Does better retrieval get more done? Retrieved tools, a caller that picks and fills one, and the call carried out.
 
-The pass rate of TOOLRET's Figures 1 and 6 (2503.01763, section 5.3). Deviations: calls run in an account of a simulated
+The pass rate of TOOLRET's Figures 1 and 6 (2503.01763). Deviations: calls run in an account of a simulated
 cloud and pass by what they change there, where the paper asks a language model for a verdict; one call a request, where
 its agents take several turns.
 """
@@ -8,21 +8,22 @@ its agents take several turns.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from toolsavvy.catalog import Catalog, Query, RetrievalSet, Tool
+from toolsavvy.catalog import Query, RetrievalSet, Tool
 from toolsavvy.errors import UserError
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.parameters.cloud.effects import Executor, is_executable
 from toolsavvy.parameters.cloud.world import require_cloud
-from toolsavvy.retrieval.ranking import NO_TOOL, Ranking
+from toolsavvy.retrieval.ranking import Ranking
 from toolsavvy.retrieval.trec import encode
-from toolsavvy.suites.catalog_test import CatalogTest, Rankings, Systems, check_named, label, tested
+from toolsavvy.suites.catalog_test import CatalogTest, Systems, check_named, label, tested
+from toolsavvy.suites.offers import Offers, deep_enough, drawn, oracle_ranking, slices_of
 from toolsavvy.suites.parameters import plain
 from toolsavvy.suites.table import Column, Outcome, Result, Table, write_jsonl
 from toolsavvy.tasks import ParamTask
@@ -216,7 +217,7 @@ class Downstream(CatalogTest):
             label(system, mode): Ranking(found.indices[rows, :depth], found.scores[rows, :depth])
             for system, modes in systems.items()
             for mode, splits in modes.items()
-            for found in [_deep(splits, split, label(system, mode), len(queries), depth)]
+            for found in [deep_enough(splits, split, label(system, mode), len(queries), depth)]
         }
         if self.oracle:
             rankings[ORACLE] = oracle_ranking(data.catalog, asked, depth, self.seed)
@@ -297,67 +298,3 @@ class Downstream(CatalogTest):
         if part is None:
             raise ValueError(f"suite {self.name} has no {name}")
         return part
-
-
-@dataclass(frozen=True)
-class Offers:
-    """The tools that every system offers for the queries of a split.
-
-    Args:
-        split: its name.
-        catalog: of the tools.
-        queries: that are asked.
-        tasks: theirs, in the same order; `tools` holds the catalog's right tool alone.
-        rankings: system -> [query, depth].
-        ks: how many tools are offered.
-    """
-
-    split: str
-    catalog: Catalog
-    queries: Sequence[Query]
-    tasks: Sequence[ParamTask]
-    rankings: Mapping[str, Ranking]
-    ks: tuple[int, ...]
-
-    def __iter__(self) -> Iterator[tuple[str, int, int, tuple[Tool, ...]]]:
-        """System, k, position of the query, tools; ranks without a tool are left out."""
-        for name, ranking in self.rankings.items():
-            for k in self.ks:
-                for i, row in enumerate(ranking.indices[:, :k].tolist()):
-                    yield name, k, i, tuple(self.catalog.tools[t] for t in row if t != NO_TOOL)
-
-
-def drawn(count: int, n: int | None, seed: int) -> np.ndarray:
-    """Ascending positions of n of `count` items, all where there are no more."""
-    if n is None or n >= count:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(seed).permutation(count)[:n])
-
-
-def oracle_ranking(catalog: Catalog, queries: Sequence[Query], depth: int, seed: int) -> Ranking:
-    """The right tool first, then others at random: what a retriever without a fault at rank 1 would offer."""
-    rng = np.random.default_rng(seed)
-    indices = np.empty((len(queries), depth), dtype=np.int64)
-    for i, query in enumerate(queries):
-        gold = catalog.index[min(query.gold)]
-        others = rng.permutation(len(catalog))
-        indices[i] = [gold, *others[others != gold][: depth - 1]]
-    return Ranking(indices, np.tile(-np.arange(depth, dtype=np.float64), (len(queries), 1)))
-
-
-def slices_of(split: str, tasks: Sequence[ParamTask]) -> dict[str, np.ndarray]:
-    """Slice name -> positions of its queries: the split, its levels, its services."""
-    groups: dict[str, list[int]] = defaultdict(list)
-    for i, task in enumerate(tasks):
-        groups[split].append(i)
-        groups[f"{split}/level={task.level}"].append(i)
-        groups[f"{split}/service={task.tool.group or 'none'}"].append(i)
-    return {name: np.array(groups[name]) for name in sorted(groups)}
-
-
-def _deep(splits: Rankings, split: str, name: str, queries: int, depth: int) -> Ranking:
-    """A system's ranking of a split, deep enough."""
-    found = splits.get(split)
-    if found is None or found.indices.shape[0] != queries or found.indices.shape[1] < depth:
-        raise ValueError(f"{name} did not rank {queries} queries of split {split} to depth {depth}")
-    return found
