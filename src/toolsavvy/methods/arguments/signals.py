@@ -132,8 +132,8 @@ def _reliability(name: str, quality: calibration.SignalQuality) -> Any:
 
     bins = [(b.predicted, b.right, b.n) for b in quality.bins if b.predicted is not None and b.right is not None]
     error = "undefined" if quality.ece.value is None else f"{quality.ece.value:.3f}"
-    predicted, right, counts = ([b[i] for b in bins] for i in range(3))
-    return Reliability(f"{name}, ECE {error}", predicted, right, counts)
+    predicted, right = [p for p, _, _ in bins], [r for _, r, _ in bins]
+    return Reliability(f"{name}, ECE {error}", predicted, right, [n for _, _, n in bins])
 
 
 def tell_layers(cfg: Config, run: Run, story: Story, name: str, test: FieldTable, found: Detector) -> None:
