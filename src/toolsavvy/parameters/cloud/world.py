@@ -155,19 +155,20 @@ def require_cloud() -> None:
 
 def backend(service: str) -> Any:
     """Where moto keeps what a service has."""
-    from moto.backends import get_backend
+    from moto import backends
 
-    return get_backend(service)[ACCOUNT]["aws" if service == "route53" else REGION]
+    of: Any = backends.get_backend
+    return of(service)[ACCOUNT]["aws" if service == "route53" else REGION]
 
 
 @cache
 def client(service: str) -> Any:
     """One client of a service for all worlds: making one takes longer than a story."""
-    import boto3
     import moto  # noqa: F401  its stubber must be there before the client is
+    from boto3.session import Session
     from botocore.config import Config
 
-    made = boto3.session.Session().client(
+    made = Session().client(
         service, region_name=REGION, aws_access_key_id="none", aws_secret_access_key="none",
         config=Config(retries={"max_attempts": 0}),
     )  # fmt: skip
@@ -228,9 +229,10 @@ def _forget() -> None:
     from moto.core.models import botocore_stubber
 
     botocore_stubber.enabled = False
-    for backends in BackendDict._instances:
+    made: list[Any] = vars(BackendDict)["_instances"]
+    for backends in made:
         backends.clear()
-    BackendDict._instances.clear()
+    made.clear()
     reset_model_data()
     _open.clear()
 
