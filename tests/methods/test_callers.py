@@ -13,6 +13,7 @@ import pytest
 from toolsavvy.catalog import Tool
 from toolsavvy.config.compose import compose, typed
 from toolsavvy.config.schema import Config
+from toolsavvy.generators.parambench.oracle.reader import rules
 from toolsavvy.methods import callers
 from toolsavvy.methods.callers import ModelCaller, RuleFiller, equip, for_tool
 from toolsavvy.suites.downstream import Downstream
@@ -46,6 +47,15 @@ def test_rules_fill_what_was_picked_and_give_the_right_arguments_to_the_right_to
     assert right == {"CidrBlock": "10.0.0.0/16"}
     assert other == {"VpcId": "vpc-0a1b2c3d4e5f60718"}  # read from request and context
     assert none is None
+
+
+def test_no_rule_breaks_on_a_request_that_it_was_not_made_for() -> None:
+    every = [Tool(name, name, parameters={"type": "object", "properties": {}}) for name in sorted(rules())]
+    told = replace(TASK, instruction="Something else entirely, please.", upstream=())
+    assert len(every) > 80
+    for task in (TASK, told):
+        found = RuleFiller().fill([(task, tool) for tool in every])
+        assert all(given is None or isinstance(given, dict) for given in found)
 
 
 def test_what_a_model_is_asked_holds_nothing_of_the_reference() -> None:

@@ -35,6 +35,6 @@ def derive(sight: Sight) -> dict[str, Any] | None:
     rule = rules().get(sight.tool.name)
     try:
         found = None if rule is None else rule(sight)
-    except (LookupError, ValueError, TypeError, AttributeError):  # what a rule counts on isn't there
+    except (LookupError, ValueError, TypeError, AttributeError, StopIteration):  # what a rule counts on isn't there
         return None
     return None if found is None else dict(found)
