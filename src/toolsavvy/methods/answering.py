@@ -19,8 +19,8 @@ from toolsavvy.tracking import Run
 def answers_of_model(cfg: Config, run: Run, tasks: Sequence[ParamTask]) -> Mapping[str, Answer]:
     """Ask the model every task; answers are kept in the run's checkpoints, so that nothing is asked twice.
 
-    The tool is given (per-call form), so what is read is the arguments alone. An answer that was cut off at
-    `method.answers.max_tokens` holds no call.
+    The tool is given (per-call form), so what is read is the arguments alone. An answer that goes on
+    after its object is read up to there; an object that was cut off at `method.answers.max_tokens` is none.
 
     Args:
         cfg: model, method.answers, trainer and seed are read.
@@ -39,7 +39,7 @@ def answers_of_model(cfg: Config, run: Run, tasks: Sequence[ParamTask]) -> Mappi
             store=run.checkpoints / "answers", batch_size=how.batch_size,
         )  # fmt: skip
     by_id = {task.id: task for task in tasks}
-    return {w.task_id: answer_of(by_id[w.task_id], w.text if w.finished else "") for w in written}
+    return {w.task_id: answer_of(by_id[w.task_id], w.text) for w in written}
 
 
 def answer_of(task: ParamTask, text: str) -> Answer:

@@ -76,7 +76,7 @@ class Desk:
                 store=cache_dir("samples") / "arguments", batch_size=how.batch_size,
             )  # fmt: skip
         return [
-            Candidate(w.task_id, w.index, w.text, read_arguments(w.text).arguments if w.finished else None)
+            Candidate(w.task_id, w.index, w.text, read_arguments(w.text).arguments)
             for w in written
         ]
 
