@@ -8,16 +8,16 @@ released, so arguments that name an earlier one ("$var1.skyId$") stay as they ar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from toolsavvy import assets
 from toolsavvy.calls.schema_types import json_type
-from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
+from toolsavvy.catalog import DEFAULT_DOCUMENT, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, retrieval_set
-from toolsavvy.catalogs.calling import Step, Story, tasks_of
+from toolsavvy.catalogs.calling import Step, Story, query_of, tasks_of
 from toolsavvy.catalogs.reading import Record, as_record, existing, read_records
 from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.tasks import TaskSet
@@ -27,7 +27,8 @@ KINDS = ("executable", "glaive", "sgd")
 RESULT = "var_result"
 """The last element of a record: what is given back, no call."""
 _FOLDERS = ("data_v1/executable", "data_v1/non-executable")
-_PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
+PARAMETERS = ("query_parameters", "path_parameters", "parameters", "arguments")
+"""Keys that parameters stand under."""
 _ENUMS = ("enum", "allowed_values", "possible_values")
 _KEPT = ("description", "items", "properties", "format", "minimum", "maximum", "example")
 
@@ -63,7 +64,7 @@ def load(
             _add(tools, record, kind, counts)
         rows = read_records(_file(roots, kind, "data"))
         stories += [_story(record, kind, number) for number, record in enumerate(rows)]
-    queries = list(_queries(stories, tools))
+    queries = [query for story in stories if (query := query_of(story, tools.tools))]
     data = retrieval_set(name, tools, {"test": queries}, document=document, headline=("test",), source=counts)
     odd = Counter[str]()
     calls = tuple(task for story in stories for task in tasks_of(story, tools.tools, "nestful", odd))
@@ -110,13 +111,15 @@ def _add(tools: ToolTable, record: Record, kind: str, counts: Counter[str]) -> N
     host = record.text("host")
     tool = Tool(
         id=name, name=name, description=record.text("description"), group=host or name.rpartition(".")[0],
-        category=kind, parameters=_schema(record, _PARAMETERS, counts, required=True),
-        returns=_schema(record, ("output_parameters",), counts),
+        category=kind, parameters=schema_of(record, PARAMETERS, counts, required=True),
+        returns=schema_of(record, ("output_parameters",), counts),
     )  # fmt: skip
     tools.add(tool, record, "name")
 
 
-def _schema(record: Record, keys: Sequence[str], counts: Counter[str], *, required: bool = False) -> Mapping[str, Any]:
+def schema_of(
+    record: Record, keys: Sequence[str], counts: Counter[str], *, required: bool = False
+) -> Mapping[str, Any]:
     """JSON Schema of {name: {type, description, required, …}}, under whichever of the keys it stands."""
     given = {name: value for key in keys for name, value in record.get(key, dict, {}).items()}
     properties = {
@@ -154,13 +157,3 @@ def _story(record: Record, kind: str, number: int) -> Story:
         if name != RESULT:
             steps.append(Step(name, call.get("arguments", dict, {}), call.text("label").strip("$")))
     return Story(f"{kind}-{number}", record.text("input", None).strip(), steps, kind)
-
-
-def _queries(stories: Sequence[Story], tools: ToolTable) -> Iterator[Query]:
-    """A query a record; its golds are the functions that it calls, known or not."""
-    for story in stories:
-        names = dict.fromkeys(step.name for step in story.steps)
-        known = {name: 1 for name in names if name in tools}
-        if known:
-            absent = {name: 1 for name in names if name not in tools}
-            yield Query(story.id, story.instruction, known, subset=story.category, absent=absent)
