@@ -49,9 +49,8 @@ def load(
         UserError: a file is missing or malformed, or the hub can't be reached.
     """
     if records is not None and (isinstance(records, bool) or records < 1):
-        raise UserError(
-            f"{records} records", where="catalog.records", expected="a whole number from 1, or null for all"
-        )
+        expected, fix = "a whole number from 1, or null for all", "set catalog.records=1000, say"
+        raise UserError(f"{records} records", where="catalog.records", expected=expected, fix=fix)
     if path:
         folder = existing(path, "xLAM's JSON file, or its folder")
     else:
