@@ -115,7 +115,7 @@ def test_every_call_is_a_task_with_the_calls_before_it(tmp_path):
     assert tasks[0].flags == ("reference_violates_schema",)
     assert tasks[1].reference.arguments["title"] == "API_call_0"
     assert set(tasks[1].flags) == {"reference_violates_schema", "symbolic_reference"}
-    assert [(u.label, u.output) for u in tasks[2].upstream] == [("API_call_0", None), ("API_call_1", None)]
+    assert [u.output for u in tasks[2].upstream] == [{"year": "API_call_0"}, {"year": "API_call_1"}]
     assert (tasks[0].level, tasks[1].level) == ("L1", "L2")
     audit = data.tasks.audit
     assert audit["numbers_and_truth_values_as_text"] == audit["lists_and_objects_for_scalars"] == 1

@@ -47,6 +47,13 @@ class Step:
     is_asked: bool = True
 
 
+def labelled_fields(tool: Tool | None, labels: Sequence[str]) -> dict[str, str] | None:
+    """What stands for a result that is not released: the tool's result fields with the labels that later calls use."""
+    fields = list(tool.returns.get("properties", {})) if tool is not None else []
+    fields += [f"result_{i}" for i in range(len(fields), len(labels))]
+    return dict(zip(fields, labels, strict=False)) or None
+
+
 @dataclass(frozen=True)
 class Story:
     """A record: an instruction and the calls that carry it out.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolsavvy.catalog import DEFAULT_DOCUMENT, RetrievalSet, Tool
 from toolsavvy.catalogs.building import retrieval_set
-from toolsavvy.catalogs.calling import Step, Story, query_of, tasks_of
+from toolsavvy.catalogs.calling import Step, Story, labelled_fields, query_of, tasks_of
 from toolsavvy.catalogs.offering import Offering, python_schema
 from toolsavvy.catalogs.reading import Record, as_record, existing, files, read_jsonl
 from toolsavvy.tasks import TaskSet
@@ -69,9 +69,7 @@ def _story(record: Record, tools: dict[str, Tool], domain: str) -> Story:
         call = as_record(value, record.where(f"call[{position}]"))
         name = call.text("api_name", None)
         labels = tuple(str(label) for label in call.get("responses", list, []))
-        fields = list(tools[name].returns.get("properties", {})) if name in tools else []
-        fields += [f"result_{i}" for i in range(len(fields), len(labels))]
-        output = dict(zip(fields, labels, strict=False)) or None
+        output = labelled_fields(tools.get(name), labels)
         steps.append(Step(name, call.get("parameters", dict, {}), output=output, labels=labels))
     key = record.get("test_id", (int, str))
     return Story(f"nestools-{key}", record.text("task", None), steps, domain)

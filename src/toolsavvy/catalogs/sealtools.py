@@ -14,7 +14,7 @@ from typing import Any
 
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, no_gold, retrieval_set
-from toolsavvy.catalogs.calling import Step, Story, tasks_of
+from toolsavvy.catalogs.calling import Step, Story, labelled_fields, tasks_of
 from toolsavvy.catalogs.reading import Record, as_record, existing, member, read_jsonl
 from toolsavvy.catalogs.splits import hold_out
 from toolsavvy.tasks import TaskSet
@@ -66,19 +66,20 @@ def load(
 def _tasks(name: str, records: Mapping[str, Sequence[Record]], tools: ToolTable, trained: set[str]) -> TaskSet:
     """A task a call."""
     counts = Counter[str]()
-    stories = [_story(record, file, trained) for file, rows in records.items() for record in rows]
+    stories = [_story(record, file, trained, tools.tools) for file, rows in records.items() for record in rows]
     calls = tuple(task for story in stories for task in tasks_of(story, tools.tools, "sealtools", counts))
     return TaskSet(name, calls, audit={key: n for key, n in counts.items() if n})
 
 
-def _story(record: Record, file: str, trained: set[str]) -> Story:
-    """The calls of a query, each with the label of its result."""
+def _story(record: Record, file: str, trained: set[str], tools: Mapping[str, Tool]) -> Story:
+    """The calls of a query; the fields of every result stand for their labels."""
     key, steps = record.text("id", None), []
     for position, value in enumerate(record.get("calling", list)):
         call = as_record(value, record.where(f"calling[{position}]"))
-        labels = [label for label in call.get("responses", list, []) if isinstance(label, str)]
-        arguments = call.get("parameters", dict, {})
-        steps.append(Step(call.text("api", None), arguments, labels[0] if labels else ""))
+        name = call.text("api", None)
+        labels = tuple(label for label in call.get("responses", list, []) if isinstance(label, str))
+        output = labelled_fields(tools.get(name), labels)
+        steps.append(Step(name, call.get("parameters", dict, {}), output=output, labels=labels))
     split = "test" if file in TESTS else "train" if key in trained else "validation"
     return Story(key, record.text("query", None), steps, file, split)
 
