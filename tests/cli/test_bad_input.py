@@ -161,7 +161,7 @@ TOY_EVALUATION = ("method=evaluate", "catalog=toy", "retriever=bm25", "logger=no
         (("retriever=[]",), ("retriever: nothing is chosen", "bm25", "fix: add retriever=OPTION")),
         (("suite=[]",), ("suite: nothing is chosen", "catalog_test", "fix: add suite=OPTION")),
         (("retriever=",), ("command line, retriever=", "expected: one of bm25")),
-        (("catalog=null",), ("command line, catalog=null", "expected: one of aws")),
+        (("catalog=null",), ("command line, catalog=null", "expected: one of api_bank, aws")),
         (("retriever=null",), ("command line, retriever=null", "expected: one of bm25", "'retriever=[]' for none")),
         (("~seed",), ("command line, ~seed", "'seed' cannot be taken away", "fix")),
         (("~paths.outputs",), ("'paths.outputs' cannot be taken away", "fix")),

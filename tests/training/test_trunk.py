@@ -5,6 +5,8 @@ import torch
 from torch import Tensor
 
 from toolsavvy.errors import UserError
+from toolsavvy.hidden.blocks import blocks
+from toolsavvy.hidden.hooks import run
 from toolsavvy.models.forward import states as whole_states
 from toolsavvy.models.loading import toy_model
 from toolsavvy.models.tuning import Tuning, adapted
@@ -63,6 +65,18 @@ def test_rows_beyond_the_room_are_read_again_and_right() -> None:
     for _ in range(2):
         torch.testing.assert_close(trunk.states(ids, mask)[mask.bool()], expected)
     assert len(trunk._kept) == 1
+
+
+def test_what_is_kept_of_a_row_knows_no_dropout() -> None:
+    ids, mask = batch()
+    model = student(2)
+    for block in blocks(model):
+        block.self_attn.attention_dropout = 0.5  # type: ignore[union-attr]
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    expected = run(model.eval(), [2], inputs, lambda _, states: states.detach())[2]
+    found = Trunk(model.train())._below(ids, mask)
+    torch.testing.assert_close(found[mask.bool()], expected[mask.bool()])
+    assert all(module.training for module in model.modules())
 
 
 def test_blocks_that_train_are_no_trunk() -> None:
