@@ -55,8 +55,19 @@ class Trunk:
     @torch.no_grad()
     def _read(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
-        with self._noted():
+        with self._noted(), self._steady():
             return run(self.model, [self.depth], inputs, lambda _, states: states.detach())[self.depth]
+
+    @contextmanager
+    def _steady(self) -> Iterator[None]:
+        """No dropout: one draw of it would be kept for all epochs and models."""
+        training = [module for module in self.model.modules() if module.training]
+        self.model.eval()
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
 
     @contextmanager
     def _noted(self) -> Iterator[None]:

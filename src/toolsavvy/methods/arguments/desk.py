@@ -75,10 +75,7 @@ class Desk:
                 max_tokens=how.max_tokens, constrained=how.constrained, seed=self.cfg.seed,
                 store=cache_dir("samples") / "arguments", batch_size=how.batch_size,
             )  # fmt: skip
-        return [
-            Candidate(w.task_id, w.index, w.text, read_arguments(w.text).arguments)
-            for w in written
-        ]
+        return [Candidate(w.task_id, w.index, w.text, read_arguments(w.text).arguments) for w in written]
 
     def table(
         self,
