@@ -144,7 +144,7 @@ class FilterConfig:
     equal: bool = True
     """Also at equal counts: every arm keeps as many calls as the probe does, its best ones."""
     thresholds: list[float] = field(default_factory=lambda: [0.8, 0.9, 0.95])
-    """Of the probe; chosen on validation by F0.5. Other signals choose among as many quantiles of their own."""
+    """Of the probe; chosen on validation by F0.5. Other signals choose likewise, among quantiles of their own scores."""
     rounds: int = 1
     """Generate, filter, retrain: so many times."""
 
@@ -209,6 +209,11 @@ class PbtConfig(MethodConfig):
                 "there is nothing to label", where="method.division.unlabelled",
                 expected=">= 1 with method.filter.arms",
                 fix="method.filter.arms=[] trains the seed model alone",
+            )  # fmt: skip
+        if not self.division.validation and (chosen := [a for a in self.filter.arms if a in SIGNALS]):
+            raise UserError(
+                f"no threshold of {', '.join(chosen)} can be chosen", where="method.division.validation",
+                expected=">= 1 with these arms", fix="method.division.validation=80",
             )  # fmt: skip
         if "consistency" in self.filter.arms and self.generation.samples < 2:
             raise UserError(
