@@ -114,6 +114,27 @@ def test_a_second_round_goes_on_from_each_arms_own_calls(tmp_path: Path) -> None
     assert ("pbt-round2", "round=2/pseudo_labels", "precision") in found
 
 
+def test_the_last_rounds_model_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names: list[str] = []
+    monkeypatch.setattr(pbt, "keep", lambda bench, subject, found: names.append(subject.name))
+    ran(
+        tmp_path / "run", write_lamps(tmp_path / "lamps"), "method.filter.arms=[probe]", "method.filter.equal=false",
+        "method.rerank.of=[]", "method.filter.rounds=2", "method.baselines=false", "method.generation.samples=0",
+    )  # fmt: skip
+    assert names == ["pbt-round2"]
+
+
+def test_a_threshold_needs_tasks_to_be_chosen_on() -> None:
+    with pytest.raises(UserError, match=r"no threshold of probe, logprob can be chosen") as told:
+        typed(compose([*SETTINGS, "method.division.validation=0", "method.filter.arms=[none,probe,logprob]"]).config)
+    assert told.value.where == "method.division.validation"
+    typed(
+        compose(
+            [*SETTINGS, "method.division.validation=0", "method.filter.arms=[none,oracle]", "method.rerank.of=[]"]
+        ).config
+    )
+
+
 def test_answers_that_are_all_wrong_or_unreadable_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = write_lamps(tmp_path / "lamps")
     monkeypatch.setattr("test_pbt.answer", lambda task, index: "no idea")

@@ -61,9 +61,9 @@ def run(cfg: Config, run: Run) -> None:
         judged(bench, tasks.name, test, found)
         trained = first_round(bench, seed, found) if m.filter.arms else {}
         rerank_test_of(bench, test, trained, found)
-        keep(bench, trained[SYSTEMS["probe"]].model(bench) if SYSTEMS["probe"] in trained else seed, found)
         for turn in range(2, m.filter.rounds + 1) if m.filter.arms else ():
             trained = next_round(bench, turn, trained)
+        keep(bench, trained[SYSTEMS["probe"]].model(bench) if SYSTEMS["probe"] in trained else seed, found)
     board.score(story)
     story.write()
     say(f"results, predictions, figures and report.html: {escape(str(run.dir))}")
@@ -110,7 +110,7 @@ def rerank_test_of(bench: Bench, test: FieldTable, trained: Mapping[str, Learnt]
 
 
 def keep(bench: Bench, subject: Subject, found: Detector) -> None:
-    """The PBT model and its probe into model/."""
+    """The last round's PBT model, and the probe of the first, into model/."""
     from toolsavvy.models.loading import quiet_transformers
     from toolsavvy.parameters import probe
 
