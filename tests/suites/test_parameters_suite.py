@@ -11,8 +11,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from parameter_tasks import made, right
 
+from parameter_tasks import made, right
 from toolsavvy.calls.attempts import Call
 from toolsavvy.errors import UserError
 from toolsavvy.suites import parameters as suite_module
@@ -146,11 +146,17 @@ def test_execution_is_tried_only_where_it_could_differ(monkeypatch: pytest.Monke
     tried = []
     monkeypatch.setattr(suite_module, "_has_cloud", lambda: True)
 
-    def match(task: ParamTask, arguments: object) -> bool:
-        tried.append(task.id)
-        return len(tried) == 1
+    made = []
 
-    effects = SimpleNamespace(execution_match=match)
+    class Executor:
+        def __init__(self) -> None:
+            made.append(self)
+
+        def match(self, task: ParamTask, arguments: object) -> bool:
+            tried.append(task.id)
+            return len(tried) == 1
+
+    effects = SimpleNamespace(Executor=Executor)
     monkeypatch.setitem(sys.modules, "toolsavvy.parameters.cloud.effects", effects)  # type: ignore[arg-type]
     answers = right(tasks)
     for task in tasks[:2]:
@@ -158,7 +164,7 @@ def test_execution_is_tried_only_where_it_could_differ(monkeypatch: pytest.Monke
     answers[tasks[2].id] = Answer(None)
     answers[tasks[3].id] = Answer((Call("cancel", {}),))
     outcome = Parameters().run(tasks, {"mine": answers})
-    assert tried == [tasks[0].id, tasks[1].id]
+    assert tried == [tasks[0].id, tasks[1].id] and len(made) == 1  # it keeps what references do
     assert value(outcome, "execution_match") == pytest.approx(1 - 3 / len(tasks))
     assert value(Parameters(execute=False).run(tasks, {"mine": answers}), "execution_match") is None
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from toolsavvy.levels import levelled
 from toolsavvy.suites.catalog_test import check_named, checked_pairs
 from toolsavvy.suites.table import Column, Outcome, Table
 from toolsavvy.tasks import LEVELS, SYMBOLIC, ParamTask, TaskSet
+
+if TYPE_CHECKING:
+    from toolsavvy.parameters.cloud.effects import Executor
 
 ALL = "all"
 """The slice of everything."""
@@ -136,6 +139,7 @@ class Parameters:
         self.name, self.form, self.split, self.execute = name, form, split, execute
         self.resamples, self.seed, self.compared = resamples, seed, tuple(compared)
         self.pairs = checked_pairs(pairs, name)
+        self._executor: Executor | None = None
 
     def tasks(self, data: TaskSet, form: str = "") -> tuple[ParamTask, ...]:
         """The tasks that are asked, each with its level; `form` overrides the suite's.
@@ -207,9 +211,10 @@ class Parameters:
             return True
         if calls is None or len(calls) != 1 or calls[0].name != task.reference.name:
             return False
-        from toolsavvy.parameters.cloud.effects import execution_match
+        from toolsavvy.parameters.cloud.effects import Executor
 
-        return execution_match(task, calls[0].arguments)
+        self._executor = self._executor or Executor()  # what references do is asked once for all systems
+        return self._executor.match(task, calls[0].arguments)
 
 
 def unit_of(task: ParamTask) -> str:
