@@ -55,9 +55,11 @@ def gather(folders: Sequence[Path]) -> list[Pool]:
     """Read runs and pool those of one benchmark.
 
     Raises:
-        UserError: a folder holds no predictions of method=pbt.
+        UserError: a folder holds no predictions of method=pbt, a seed is there twice, or runs of one benchmark have
+            other tasks or another model.
     """
     cells: dict[str, list[tuple[int, Path]]] = defaultdict(list)
+    seen: dict[str, tuple[Any, Path]] = {}
     for folder in folders:
         record = read_record(folder)
         if not any((folder / "predictions").glob(f"{SUITE}.*.jsonl")):
@@ -65,8 +67,18 @@ def gather(folders: Sequence[Path]) -> list[Pool]:
                 "holds no predictions of method=pbt", where=str(folder), expected=f"predictions/{SUITE}.<system>.jsonl",
                 fix="give run folders of method=pbt, run with predictions=true",
             )  # fmt: skip
-        name = str((record.get("choices") or {}).get("catalog", "tasks"))
-        cells[name].append((int(record.get("seed", 0)), folder))
+        choices = record.get("choices") or {}
+        name, seed = str(choices.get("catalog", "tasks")), int(record.get("seed", 0))
+        asked = (choices.get("model"), record.get("division"))
+        first, one = seen.setdefault(name, (asked, folder))
+        twin = next((other for old, other in cells[name] if old == seed), None)
+        if twin or asked != first:
+            raise UserError(
+                f"seed {seed} is there twice" if twin else "the runs have other tasks or another model",
+                where=f"{twin or one} and {folder}", expected="one run a seed, of one model and one division",
+                fix="name runs that differ in their seed alone",
+            )  # fmt: skip
+        cells[name].append((seed, folder))
     return [_pool(name, sorted(found)) for name, found in cells.items()]
 
 
