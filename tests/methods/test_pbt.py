@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from lamps import COLOURS, write_lamps
+from toolsavvy.catalog import Tool
 from toolsavvy.config.compose import compose, typed
 from toolsavvy.errors import UserError
 from toolsavvy.methods import pbt
 from toolsavvy.methods.arguments import desk, learner, pooled
 from toolsavvy.parameters.generating import Generated
-from toolsavvy.tasks import ParamTask
+from toolsavvy.tasks import ParamTask, Reference
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.run import Identity
 
@@ -124,6 +125,13 @@ def test_the_last_rounds_model_is_kept(tmp_path: Path, monkeypatch: pytest.Monke
     assert names == ["pbt-round2"]
 
 
+def test_tools_are_resampled_wherever_tools_divide() -> None:
+    tool = Tool("lamp:Paint", "paint")
+    tasks = [ParamTask(f"t{i}", "", (tool,), (Reference("paint", {}),), cluster=f"c{i}", source="mine") for i in (0, 1)]
+    assert [t.cluster for t in pbt.by_unit(tasks, "tool")] == ["lamp:Paint", "lamp:Paint"]
+    assert [t.cluster for t in pbt.by_unit(tasks, "record")] == ["c0", "c1"]
+
+
 def test_a_threshold_needs_tasks_to_be_chosen_on() -> None:
     with pytest.raises(UserError, match=r"no threshold of probe, logprob can be chosen") as told:
         typed(compose([*SETTINGS, "method.division.validation=0", "method.filter.arms=[none,probe,logprob]"]).config)
@@ -162,3 +170,8 @@ def test_seeds_are_pooled_over_the_tasks_that_all_have_answered(tmp_path: Path) 
     assert "paired differences" in text and "| probe |" in text
     with pytest.raises(UserError, match="no predictions of method=pbt"):
         pooled.gather([tmp_path])
+    with pytest.raises(UserError, match="seed 1 is there twice"):
+        pooled.gather([*folders, folders[1]])
+    other = ran(tmp_path / "other", data, *small, "seed=2", "method.rerank.of=[]", "method.division.test=20")
+    with pytest.raises(UserError, match="other tasks or another model"):
+        pooled.gather([*folders, other])

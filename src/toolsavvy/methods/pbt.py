@@ -45,7 +45,7 @@ def run(cfg: Config, run: Run) -> None:
         validation=d.validation, test=d.test, seed=d.seed,
     )  # fmt: skip
     tell_division(run, tasks, parts)
-    parts = replace(parts, validation=by_unit(parts.validation), test=by_unit(parts.test))
+    parts = replace(parts, validation=by_unit(parts.validation, d.by), test=by_unit(parts.test, d.by))
     story = Story(run, f"Arguments: {run.identity.choices.get('model', 'model')} on {tasks.name}")
     story.text("levels", RULE)
     with run.stage("load model"):
@@ -69,9 +69,9 @@ def run(cfg: Config, run: Run) -> None:
     say(f"results, predictions, figures and report.html: {escape(str(run.dir))}")
 
 
-def by_unit(tasks: Sequence[ParamTask]) -> tuple[ParamTask, ...]:
+def by_unit(tasks: Sequence[ParamTask], by: str) -> tuple[ParamTask, ...]:
     """Tasks whose cluster is what is independent of one another: intervals resample tools where tools divide."""
-    return tuple(replace(task, cluster=unit_of(task)) for task in tasks)
+    return tuple(replace(task, cluster=task.tool.id if by == "tool" else unit_of(task)) for task in tasks)
 
 
 def baselines(bench: Bench) -> None:
