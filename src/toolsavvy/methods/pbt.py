@@ -4,7 +4,8 @@ A seed model is trained on a few labelled tasks and answers unlabelled ones. A l
 each value, trained on cross-fitted answers, says which of its calls are right; the base model is trained again with
 these (PBT). At inference the probe puts one call together from a greedy one and samples (PGR). Deviations from the
 paper: the probe's labels are cross-fitted, every filter is also compared at equal counts, and PGR may choose the greedy
-call.
+call. PGR of a retrained model takes the seed model's probe and the strategy that was chosen for it (the paper chooses
+anew); later rounds filter calls to tasks whose earlier calls their own model has learnt, which the probe has not seen.
 """
 
 from __future__ import annotations
