@@ -70,6 +70,8 @@ def test_every_stage_from_baselines_to_reranking(tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", data, "method.probe.curve=true", "method.filter.thresholds=[0.3,0.5]")
     found = results(folder)
     systems = {key[0] for key in found if key[1] == "all" and key[2] == "exact_match"}
+    folds = json.loads((folder / "run.json").read_text())["training"]
+    assert "fold0" in folds and any(f.endswith("-fold0") for f in folds)  # PBT has a probe of its own
     assert {"zero_shot", "few_shot", "seed_sft", "seed_sft+pgr", "pbt+pgr", *ARMS} <= systems
     tasks = {r["id"]: r for r in map(json.loads, (data / "tasks.jsonl").read_text().splitlines())}
     records = [json.loads(line) for line in (folder / "predictions/parameters.seed_sft.jsonl").read_text().splitlines()]

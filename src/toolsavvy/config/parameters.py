@@ -144,7 +144,7 @@ class FilterConfig:
     equal: bool = True
     """Also at equal counts: every arm keeps as many calls as the probe does, its best ones."""
     thresholds: list[float] = field(default_factory=lambda: [0.8, 0.9, 0.95])
-    """Of the probe; chosen on validation by F0.5. Other signals choose likewise, among quantiles of their own scores."""
+    """Of the probe; chosen on validation by F0.5. Other signals choose among quantiles of their own scores."""
     rounds: int = 1
     """Generate, filter, retrain: so many times."""
 

@@ -4,8 +4,7 @@ A seed model is trained on a few labelled tasks and answers unlabelled ones. A l
 each value, trained on cross-fitted answers, says which of its calls are right; the base model is trained again with
 these (PBT). At inference the probe puts one call together from a greedy one and samples (PGR). Deviations from the
 paper: the probe's labels are cross-fitted, every filter is also compared at equal counts, and PGR may choose the greedy
-call. PGR of a retrained model takes the seed model's probe and the strategy that was chosen for it (the paper chooses
-anew); later rounds filter calls to tasks whose earlier calls their own model has learnt, which the probe has not seen.
+call. Later rounds filter calls to tasks whose earlier calls their own model has learnt, which the probe has not seen.
 """
 
 from __future__ import annotations
@@ -105,9 +104,13 @@ def judged(bench: Bench, name: str, test: FieldTable, found: Detector) -> None:
 def rerank_test_of(bench: Bench, test: FieldTable, trained: Mapping[str, Learnt], found: Detector) -> None:
     """PGR of the seed model and of the arms that the config names."""
     for name in bench.cfg.method.rerank.of:
-        system = SEED if name == "seed" else SYSTEMS[name]
-        table = test if name == "seed" else answered(bench, trained[system].model(bench), system)
-        rerank_test(bench.cfg, bench.run, bench.story, bench.board, system, table, found)
+        if name == "seed":
+            rerank_test(bench.cfg, bench.run, bench.story, bench.board, SEED, test, found)
+            continue
+        system = SYSTEMS[name]
+        table = answered(bench, trained[system].model(bench), system)
+        own = trained[system].detector(bench)  # the seed model's probe would choose for it as for the seed model
+        rerank_test(bench.cfg, bench.run, bench.story, bench.board, system, table, own)
 
 
 def keep(bench: Bench, subject: Subject, found: Detector) -> None:

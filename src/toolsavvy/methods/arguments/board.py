@@ -21,7 +21,12 @@ from toolsavvy.tasks import LEVELS, ParamTask
 from toolsavvy.tracking import Run
 
 COLUMNS = ("exact_match", "field_f1", "field_precision", "field_recall", "schema_valid", "execution_match")
-TESTED = (("pbt", "seed_sft"), ("pbt", "self_train"), ("pbt", "logprob_train"), ("pbt", "oracle_train"))
+_RIVALS = tuple(
+    rival
+    for name in ("self_train", "logprob_train", "consist_train", "p_true_train", "control_train", "oracle_train")
+    for rival in (name, f"{name}-equal")
+)
+TESTED = tuple(("pbt", rival) for rival in ("seed_sft", *_RIVALS))
 """What is compared besides every system with its best rival: PBT's claims."""
 
 

@@ -63,6 +63,12 @@ class Learnt:
         """The model again."""
         return _retrained(bench, self.name, self.table, self.rows)
 
+    def detector(self, bench: Bench) -> Detector:
+        """Probe and control on answers of fold models that have learnt these calls too, as the model itself has."""
+        rows = _rows(bench, self.table, self.rows)
+        labelled = bench.parts.labelled
+        return detector(bench.cfg, bench.run, bench.desk, bench.learner, labelled, rows, f"{self.name}-fold")
+
 
 def first_round(bench: Bench, seed: Subject, found: Detector) -> dict[str, Learnt]:
     """Every arm on the seed model's own calls, also at equal counts: system -> what it has learnt from."""
@@ -89,9 +95,7 @@ def next_round(bench: Bench, turn: int, before: dict[str, Learnt]) -> dict[str, 
     cfg, found = bench.cfg, {}
     for arm, system in ((a, SYSTEMS[a]) for a in cfg.method.filter.arms):
         last, name = before[system], f"{system}-round{turn}"
-        rows = _rows(bench, last.table, last.rows)
-        judge = detector(cfg, bench.run, bench.desk, bench.learner, bench.parts.labelled, rows, f"{name}-fold")
-        table, signals, validation, validated = _answered(bench, last.model(bench), judge)
+        table, signals, validation, validated = _answered(bench, last.model(bench), last.detector(bench))
         settings = replace(cfg.method.filter, arms=[arm])
         (now,) = arms_of(
             settings, table, signals, validation, validated, equal=False, resamples=cfg.method.resamples, seed=cfg.seed
