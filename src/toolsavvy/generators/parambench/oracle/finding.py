@@ -80,11 +80,6 @@ def meant(sight: Sight, kind: str, text: str | None = None) -> str:
     return newest
 
 
-def name_of_id(sight: Sight, identifier: str) -> str:
-    """Name of a thing of the context, "" without."""
-    return next((label for label, ids in known(sight).items() if identifier in ids), "")
-
-
 def items(sight: Sight, key: str) -> list[Mapping[str, Any]]:
     """Every object of the context's results that has a value under a key, in order."""
     return [item for _, _, item in sight.objects if item.get(key)]
