@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 import logging
 import os
@@ -125,19 +124,6 @@ def test_line_separators_inside_a_text_end_no_record(tmp_path: Path) -> None:
     rows = [{"text": "one\u2028two\x85three"}, {"text": "four"}]
     append_lines(tmp_path / "store.jsonl", rows)
     assert read_lines(tmp_path / "store.jsonl") == rows
-
-
-def test_csv_logger_keeps_curves(tmp_path: Path) -> None:
-    with make_run(tmp_path, "logger=csv") as run:
-        run.log({"loss": 0.5, "lr": 1e-3}, step=1)
-        run.log({"loss": 0.25}, step=2)
-    with (tmp_path / "history.csv").open() as file:
-        assert list(csv.reader(file)) == [
-            ["step", "metric", "value"],
-            ["1", "loss", "0.5"],
-            ["1", "lr", "0.001"],
-            ["2", "loss", "0.25"],
-        ]
 
 
 def test_further_ranks_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,8 @@
-"""Those who are told about metrics besides the run's own files: W&B, a CSV file, nobody."""
+"""Those who are told about metrics besides the run's own files: W&B, or nobody."""
 
 from __future__ import annotations
 
 import contextlib
-import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -54,23 +53,6 @@ class NoLogger:
 
     def finish(self, exit_code: int) -> None:
         """Nothing to do."""
-
-
-class CsvLogger(NoLogger):
-    """Learning curves as rows (step, metric, value) of history.csv."""
-
-    def __init__(self, folder: Path) -> None:
-        """Continue the file of a resumed run."""
-        self._path = folder / "history.csv"
-
-    def log(self, metrics: Mapping[str, float], step: int | None) -> None:
-        """Append one row a metric."""
-        is_new = not self._path.exists()
-        with self._path.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            if is_new:
-                writer.writerow(["step", "metric", "value"])
-            writer.writerows([step, name, value] for name, value in metrics.items())
 
 
 class WandbLogger:

@@ -23,7 +23,8 @@ from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
-from toolsavvy.tracking.loggers import CsvLogger, Logger, NoLogger, WandbLogger
+from toolsavvy.tracking.history import History
+from toolsavvy.tracking.loggers import Logger, NoLogger, WandbLogger
 from toolsavvy.tracking.masking import MaskingFormatter, mask, mask_override, mask_text
 from toolsavvy.tracking.records import (
     State,
@@ -108,6 +109,7 @@ class Run:
         self._record: dict[str, Any] = {}
         self._stages: dict[str, float] = {}
         self._logger: Logger = NoLogger()
+        self._history: History | None = None
         self._handler: logging.Handler | None = None
         self._signal: Any = None
         self._start = time.monotonic()
@@ -177,7 +179,9 @@ class Run:
     def _write_start(self) -> None:
         """run.json and config.yaml; what an attempt that was cut off has noted stays on record."""
         earlier = read_record(self.dir)
-        if earlier.get("config_hash") == self.config_hash:
+        is_continued = earlier.get("config_hash") == self.config_hash
+        self._history = History(self.dir, continued=is_continued)
+        if is_continued:
             self._stages = dict(earlier.get("stages") or {})
             self._record = {**earlier, "attempts": int(earlier.get("attempts", 1)) + 1}
         self.note(
@@ -269,6 +273,8 @@ class Run:
         if named is not None:
             step = int(points.pop(named))
         if self.is_writer:
+            if self._history is not None:
+                self._history.append(points, step)
             self._logger.log(points, step)
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -283,10 +289,8 @@ class Run:
 
     def _make_logger(self) -> Logger:
         """The logger that the config asks for."""
-        if self.config.logger.name == "none":
+        if self.config.logger.name != "wandb":
             return NoLogger()
-        if self.config.logger.name == "csv":
-            return CsvLogger(self.dir)
         choices, method = self.identity.choices, self.identity.choices.get("method", "run")
         parts = (method, choices.get("model"), choices.get("catalog"), choices.get("tuning"), f"seed{self.seed}")
         experiment = choices.get("experiment", "None")
