@@ -24,6 +24,8 @@ from toolsavvy.errors import UserError
 State = Literal["running", "done", "failed", "skipped"]
 NOT_RESULTS = ("paths", "dry_run", "resume", "on_error", "after_sweep", "show", "upload", "logger", "predictions")
 """Keys that don't change a run's numbers, and so don't belong to its identity."""
+HEADLINE = ("", "all")
+"""Slices whose numbers stand under the suite's own name in W&B; others are `<suite>:<slice>`."""
 _RUNS = "run folders, sweep folders or globs"
 PACKAGES = ("torch", "transformers", "peft", "sentence-transformers", "pytorch-lightning", "torchmetrics")
 PACKAGES += ("numpy", "faiss-cpu", "bm25s", "hydra-core", "omegaconf", "wandb")
@@ -202,6 +204,14 @@ def _identity(cfg: DictConfig) -> DictConfig:
             if key != "predictions" or isinstance(identity.get(key), bool):  # files of predictions are what is scored
                 identity.pop(key, None)
     return identity
+
+
+def summary_key(row: Mapping[str, Any]) -> str:
+    """`<suite>/<system>/<metric>@<k>`, and `<suite>:<slice>/...` for slices that are not the headline."""
+    part = row["slice"]
+    suite = row["suite"] if part is None or part in HEADLINE else f"{row['suite']}:{part}"
+    depth = "" if row["k"] is None else f"@{row['k']}"
+    return f"{suite}/{row['system']}/{row['metric']}{depth}"
 
 
 def run_folders(outputs: Path) -> Iterator[Path]:

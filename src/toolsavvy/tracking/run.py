@@ -24,7 +24,7 @@ from toolsavvy.errors import UserError
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
 from toolsavvy.tracking.history import History
-from toolsavvy.tracking.loggers import Logger, NoLogger, WandbLogger
+from toolsavvy.tracking.loggers import Logger, NoLogger
 from toolsavvy.tracking.masking import MaskingFormatter, mask, mask_override, mask_text
 from toolsavvy.tracking.records import (
     State,
@@ -35,18 +35,18 @@ from toolsavvy.tracking.records import (
     git_state,
     read_lines,
     read_record,
+    summary_key,
     to_lines,
     versions,
     write_atomic,
     write_json,
     write_status,
 )
+from toolsavvy.tracking.wandb_run import WandbLogger
 
 log = logging.getLogger("toolsavvy")
 RUN_DIR = "TOOLSAVVY_RUN_DIR"
 """Tells the further ranks of a distributed run where rank 0 writes."""
-HEADLINE = ("", "all")
-"""Slices whose numbers stand under the suite's own name in W&B; others are `<suite>:<slice>`."""
 RESULT_COLUMNS = ("system", "suite", "slice", "metric", "k", "value", "low", "high", "n")
 
 
@@ -374,11 +374,3 @@ def _one_line(error: BaseException, folder: Path) -> str:
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
     """What makes a number unique within a run."""
     return tuple(row.get(c) for c in ("system", "suite", "slice", "metric", "k"))
-
-
-def summary_key(row: Mapping[str, Any]) -> str:
-    """`<suite>/<system>/<metric>@<k>`, and `<suite>:<slice>/...` for slices that are not the headline."""
-    part = row["slice"]
-    suite = row["suite"] if part is None or part in HEADLINE else f"{row['suite']}:{part}"
-    depth = "" if row["k"] is None else f"@{row['k']}"
-    return f"{suite}/{row['system']}/{row['metric']}{depth}"
