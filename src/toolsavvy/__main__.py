@@ -46,6 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _stderr().print("interrupted")
         return INTERRUPTED
+    except Exception:
+        return _crashed()
 
 
 def _help() -> int:
@@ -65,11 +67,22 @@ def _complain(error: UserError) -> int:
     return USER_ERROR
 
 
+def _crashed() -> int:
+    """A fault of ours: the traceback, as Python would print it, without secrets and commands to the terminal."""
+    import traceback
+
+    from toolsavvy.errors import plain
+    from toolsavvy.tracking.masking import mask_text
+
+    sys.stderr.write(plain(mask_text(traceback.format_exc())))
+    return FAILED
+
+
 def _stderr() -> Console:
     """The terminal, for what is no result."""
-    from rich.console import Console
+    from toolsavvy.report import errors_console
 
-    return Console(stderr=True, highlight=False)
+    return errors_console()
 
 
 def _command(words: list[str]) -> int:
@@ -187,15 +200,16 @@ def _single(flags: list[str], overrides: list[str], job_: Job) -> int:
         sys.stderr.write(_failure(end.error, end.folder))
         return FAILED
     if is_writer():
-        _stderr().print(f"done: {end.folder}", soft_wrap=True)
+        _stderr().print(f"done: {end.folder}", soft_wrap=True, markup=False)
     return 0
 
 
 def _failure(error: Exception, folder: Path) -> str:
     """Where a crashed run's traceback is."""
+    from toolsavvy.errors import plain
     from toolsavvy.tracking.masking import mask_text
 
-    return mask_text(f"failed: {type(error).__name__}: {error}\n  traceback: {folder / 'run.log'}\n")
+    return plain(mask_text(f"failed: {type(error).__name__}: {error}\n  traceback: {folder / 'run.log'}\n"))
 
 
 def _pin(key: str, folder: Path, overrides: Sequence[str]) -> list[str]:
@@ -260,12 +274,11 @@ def _refuse_ddp(configs: Sequence[Config], overrides: Sequence[str]) -> None:
 
 def _show_plans(jobs: Sequence[Job], configs: Sequence[Config]) -> int:
     """Say what would be done."""
-    from rich.console import Console
-
     from toolsavvy.config.planning import show_plan
+    from toolsavvy.report import Terminal
 
     for job_, config in zip(jobs, configs, strict=True):
-        show_plan(job_, config, Console(highlight=False))
+        show_plan(job_, config, Terminal(highlight=False, emoji=False))
     return 0
 
 

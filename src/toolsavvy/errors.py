@@ -6,7 +6,13 @@ import difflib
 import re
 from collections.abc import Iterable
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_UNSHOWN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What commands a terminal (escapes, carriage returns), turns text around, or has no bytes: all but tab and newline."""
+
+
+def plain(text: str) -> str:
+    r"""A text that a terminal or a log can show: nothing in it is a command, what would be is spelled out (`\x1b`)."""
+    return _UNSHOWN.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 class UserError(Exception):
@@ -32,7 +38,7 @@ class UserError(Exception):
             parts.append(f"  expected: {self.expected}")
         if self.fix:
             parts.append(f"  fix: {self.fix}")
-        return _CONTROL.sub(lambda found: repr(found[0])[1:-1], "\n".join(parts))
+        return plain("\n".join(parts))
 
 
 def did_you_mean(word: str, options: Iterable[str]) -> str:

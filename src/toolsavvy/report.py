@@ -11,6 +11,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
+
+from toolsavvy.errors import plain
 
 WIDTH = 118
 """Columns used where the output is no terminal: enough for six metrics with intervals."""
@@ -27,13 +30,26 @@ PAIR_COLUMNS += (("exact_match", None), ("field_f1", None), ("execution_match", 
 NAMES = {"recall": "R", "ndcg": "nDCG", "completeness": "C", "internalization": "IS", "mrr": "MRR", "precision": "P"}
 
 
+class Terminal(Console):
+    """A console on which no text is a command, whatever a data set or a model wrote; styles come from markup alone."""
+
+    def render_str(self, text: str, **kwargs: Any) -> Text:
+        """As rich's, of a text without control characters; cells are measured after that."""
+        return super().render_str(plain(text), **kwargs)
+
+
+def errors_console() -> Console:
+    """Standard error, for what is no result."""
+    return Terminal(stderr=True, highlight=False, emoji=False)
+
+
 def console() -> Console:
     """Standard output, wide enough for a result table when it is a file or a pipe; of several processes one speaks."""
     from toolsavvy.tracking.run import is_writer
 
     columns = shutil.get_terminal_size((WIDTH, 40)).columns if sys.stdout.isatty() else WIDTH
     # Ids may read ":car:".
-    return Console(width=columns, highlight=False, soft_wrap=False, emoji=False, quiet=not is_writer())
+    return Terminal(width=columns, highlight=False, soft_wrap=False, emoji=False, quiet=not is_writer())
 
 
 def result_table(

@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from toolsavvy.config import schema
 from toolsavvy.config.explain import explain
+from toolsavvy.config.literals import literal
 from toolsavvy.config.methods import METHODS
 from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.errors import UserError
@@ -198,7 +199,8 @@ def build(node: Any, *args: Any, **kwargs: Any) -> Any:
         UserError: the target raised it; Hydra's wrapping is taken off.
     """
     try:
-        return instantiate(node, *args, _convert_="all", **kwargs)
+        # Twice, since Hydra resolves a node and then its values once more.
+        return instantiate(literal(literal(node)), *args, _convert_="all", **literal(literal(kwargs)))
     except InstantiationException as error:
         cause: BaseException | None = error
         while cause is not None:
@@ -206,3 +208,5 @@ def build(node: Any, *args: Any, **kwargs: Any) -> Any:
                 raise cause from error
             cause = cause.__cause__
         raise
+    Plain nodes were resolved when the config was: text in them that looks like an interpolation stays text.
+

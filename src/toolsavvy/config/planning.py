@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from toolsavvy.config.compose import Job
@@ -48,15 +49,15 @@ def show_plan(job: Job, config: Config, console: Console) -> None:
     ):
         if name == "experiment" and choices.get(name, "None") == "None":
             continue
-        table.add_row(name, choices.get(name, ""))
+        table.add_row(name, escape(choices.get(name, "")))
     table.add_row("seed", str(config.seed))
     trained = () if plan.training_tokens == 0 else tuple(config.stages)  # a method's own stages say what it does
-    table.add_row("stages", "\n".join(plan.stages) or ", ".join(trained) or "none")
-    table.add_row("systems", ", ".join(plan.systems or tuple(config.retriever)))
-    table.add_row("suites", ", ".join(plan.suites or tuple(config.suite)))
+    table.add_row("stages", escape("\n".join(plan.stages)) or ", ".join(trained) or "none")
+    table.add_row("systems", escape(", ".join(plan.systems or tuple(config.retriever))))
+    table.add_row("suites", escape(", ".join(plan.suites or tuple(config.suite))))
     tokens = plan.training_tokens
     table.add_row("training tokens", "none or unknown" if tokens is None else f"about {tokens:,}" if tokens else "none")
-    table.add_row("output folder", str(job.folder))
+    table.add_row("output folder", escape(str(job.folder)))
     for note in plan.notes:
-        table.add_row("note", note)
+        table.add_row("note", escape(note))
     console.print(table)

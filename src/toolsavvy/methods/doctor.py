@@ -6,12 +6,13 @@ import importlib
 import os
 import shutil
 
-from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from toolsavvy.assets import cache_root
 from toolsavvy.config.schema import Config
 from toolsavvy.config.sources import reachable
+from toolsavvy.report import console
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import versions
 
@@ -23,8 +24,8 @@ def run(cfg: Config, run: Run) -> None:
     facts = {**versions(), **devices(), **caches(), **network()}
     table = Table(title="this machine", show_header=False, title_justify="left")
     for name, value in facts.items():
-        table.add_row(name, str(value))
-    Console(highlight=False).print(table)
+        table.add_row(escape(name), escape(str(value)))
+    console().print(table)
     run.note(doctor=facts)
 
 

@@ -8,6 +8,8 @@ probes, controls beside every number.
 
 from __future__ import annotations
 
+from rich.markup import escape
+
 from toolsavvy.config.compose import build
 from toolsavvy.config.schema import Config
 from toolsavvy.methods.common import say
@@ -35,9 +37,10 @@ def tell_questions(run: Run, asked: QuestionSet) -> None:
     """How many of what, and what was odd about them."""
     families = len(set(asked.families))
     run.note(questions={"name": asked.name, "n": len(asked), "families": families, "audit": dict(asked.audit)})
-    say(f"[bold]{asked.name}[/bold]: {len(asked)} questions in {families} {'family' if families == 1 else 'families'}")
+    word = "family" if families == 1 else "families"
+    say(f"[bold]{escape(asked.name)}[/bold]: {len(asked)} questions in {families} {word}")
     for name, value in asked.audit.items():
-        say(f"  [dim]{name}: {value}[/dim]")
+        say(f"  [dim]{escape(str(name))}: {escape(str(value))}[/dim]")
 
 
 def recorded(cfg: Config, run: Run, source: Recorded, asked: QuestionSet) -> None:
@@ -76,4 +79,4 @@ def measured(cfg: Config, run: Run, asked: QuestionSet) -> None:
 def finish(run: Run, story: Story) -> None:
     """The page, and where everything is."""
     story.write()
-    say(f"results, predictions, figures and report.html: {run.dir}")
+    say(f"results, predictions, figures and report.html: {escape(str(run.dir))}")

@@ -39,7 +39,7 @@ def run(cfg: Config, run: Run) -> None:
         return
     folders, unfinished = finished_runs(cfg.runs)
     for folder in unfinished:
-        console().print(f"[yellow]left out, not done:[/yellow] {folder}", soft_wrap=True)
+        console().print(f"[yellow]left out, not done:[/yellow] {escape(str(folder))}", soft_wrap=True)
     run.note(runs=[str(f) for f in folders])
     if cfg.method.kind == DISSOCIATION:
         with run.stage("compare"):
@@ -116,7 +116,7 @@ def show_pooled(settings: ReportConfig, rows: Sequence[Pooled], folders: Sequenc
     write_jsonl(folder / "pooled.jsonl", rows)
     with atomic_write(folder / "pooled.md", text=True) as file:
         file.write("\n".join(texts))
-    console().print(f"pooled.jsonl and pooled.md: {folder}", soft_wrap=True)
+    console().print(f"pooled.jsonl and pooled.md: {folder}", soft_wrap=True, markup=False)
 
 
 def _metrics(settings: ReportConfig) -> list[tuple[str, int]]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from toolsavvy.errors import plain
+
 MASK = "***"
 _SECRET_NAME = re.compile(
     r"(^|[_\-.])(api_?key|access_?key|secret_?key|private_?key|token|passwd|password|secret|credentials?)$", re.I
@@ -50,8 +52,8 @@ def mask(node: Any) -> Any:
 
 
 class MaskingFormatter(logging.Formatter):
-    """Formats a record, traceback included, and masks it."""
+    """Formats a record, traceback included, and masks it; a log is read on terminals, so nothing in it commands one."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line without secrets."""
-        return mask_text(super().format(record))
+        """The line without secrets and control characters."""
+        return plain(mask_text(super().format(record)))

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from toolsavvy import __version__
 from toolsavvy.errors import UserError
@@ -183,8 +183,7 @@ def is_alive(status: Status) -> bool:
 
 def config_hash(cfg: DictConfig) -> str:
     """Twelve hex digits over everything resolved that can change a number."""
-    plain = OmegaConf.to_container(_identity(cfg), resolve=True, throw_on_missing=False)
-    return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return hashlib.sha256(json.dumps(_identity(cfg), sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
 def cell_hash(cfg: DictConfig) -> str:
@@ -194,16 +193,11 @@ def cell_hash(cfg: DictConfig) -> str:
     return config_hash(without)
 
 
-def _identity(cfg: DictConfig) -> DictConfig:
-    """The config without the keys that do not matter to results; what refers to them is resolved before."""
-    identity = OmegaConf.create(copy.deepcopy(cfg))
-    OmegaConf.resolve(identity)
-    OmegaConf.set_readonly(identity, False)
-    with open_dict(identity):
-        for key in NOT_RESULTS:
-            if key != "predictions" or isinstance(identity.get(key), bool):  # files of predictions are what is scored
-                identity.pop(key, None)
-    return identity
+def _identity(cfg: DictConfig) -> dict[str, Any]:
+    """The config without the keys that do not matter to results; all of it is resolved before, and once."""
+    plain: Any = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=False)
+    is_scored = not isinstance(plain.get("predictions"), bool)  # files of predictions are what is scored
+    return {k: v for k, v in plain.items() if k not in NOT_RESULTS or (k == "predictions" and is_scored)}
 
 
 def summary_key(row: Mapping[str, Any]) -> str:

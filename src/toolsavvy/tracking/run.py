@@ -20,6 +20,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from toolsavvy.config.schema import Config
+from toolsavvy.config.literals import literal
 from toolsavvy.errors import UserError
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
@@ -196,7 +197,7 @@ class Run:
             git=git_state(),
             catalog_fingerprint=self._record.get("catalog_fingerprint"),
         )
-        write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(self._plain)))
+        write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(literal(self._plain))))
 
     def note(self, **facts: Any) -> None:
         """Add facts to run.json (a catalog's fingerprint and audit, tokens per second, ...)."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from toolsavvy.config.compose import Job
@@ -66,7 +67,8 @@ def job_table(outcomes: Sequence[Outcome]) -> Table:
         wall = "" if o.status is None or o.status.wall_seconds is None else f"{o.status.wall_seconds:.1f}"
         style = _STYLES.get(state, "red")
         error = (o.status.error or "") if o.status else ""
-        table.add_row(str(o.number), differs, f"[{style}]{state}[/]", wall, str(o.folder), error.replace("[", r"\["))
+        told = map(escape, (str(o.folder), error))
+        table.add_row(str(o.number), escape(differs), f"[{style}]{state}[/]", wall, *told)
     return table
 
 

@@ -132,7 +132,7 @@ def show_pbt(folders: Sequence[Path], folder: Path, resamples: int, missing: Seq
         file.write("\n\n".join(_markdown(*table) for table in tables) + "\n")
     sections = tuple(Section(title, tables=(Table(tuple(head), rows),)) for title, head, rows in tables)
     Page("Arguments: runs side by side", sections).write(folder / "report.html")
-    console().print(f"pbt.md and report.html: {folder}", soft_wrap=True)
+    console().print(f"pbt.md and report.html: {folder}", soft_wrap=True, markup=False)
 
 
 def _tables(pool: Pool, resamples: int) -> list[tuple[str, list[str], list[list[str]]]]:

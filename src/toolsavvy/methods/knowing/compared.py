@@ -46,7 +46,7 @@ def show_compared(folders: Sequence[Path], folder: Path, resamples: int, missing
     Page(
         "Necessity and action", (*sections, Section("Quadrants", NOTE, figures=(Figure(paths[0], "", "quadrants"),)))
     ).write(folder / "report.html")
-    console().print(f"necessity.md, figures and report.html: {folder}", soft_wrap=True)
+    console().print(f"necessity.md, figures and report.html: {folder}", soft_wrap=True, markup=False)
 
 
 def bars(rows: Sequence[Compared]) -> list[Bar]:
