@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from toolsavvy.catalog import Query, RetrievalSet
 from toolsavvy.catalogs.toy import load
@@ -120,3 +124,125 @@ def trained(folder: Path, configuration: str = "tg", known: int = 12, found: int
     }
     knowledge(folder, answers | {"toolgen_stage1": several(known), "toolgen_plain": several(9), "bm25": several(20)})
     return folder
+
+
+SYSTEMS = {"bm25": 0.55, "toolgen": 0.75}
+"""System -> share of the tools that it finds."""
+
+
+def made_run(
+    folder: Path,
+    *,
+    seed: int = 0,
+    systems: Mapping[str, float] = SYSTEMS,
+    choices: Mapping[str, str] | None = None,
+    config: Mapping[str, Any] | None = None,
+    overrides: Sequence[str] | None = None,
+    status: str = "done",
+    error: str | None = None,
+    steps: int = 40,
+    **record: Any,
+) -> Path:
+    """A run as `Run` leaves it: records, numbers, predictions, learning curves.
+
+    Args:
+        folder: is made.
+        seed: of the run; which tools are found depends on it, but for systems without training (bm25, dense).
+        systems: name -> share of the 24 tools found; names that start with "toolgen" decode constrained and free.
+        choices: group -> option, above those of a toy run.
+        config: dotted key -> value, beside what the choices set.
+        overrides: of the command; by default what `choices`, `config` and `seed` say.
+        status: done, failed (has an error, no numbers) or running (was cut off).
+        error: of a failed run.
+        steps: of the learning curves, 0 for none.
+        record: further facts of run.json.
+    """
+    options = {"method": "toolgen", "catalog": "toy", "model": "toy", "tuning": "lora", **(choices or {})}
+    settings = {"seed": seed, "method.k": 50, **{f"{g}.name": o for g, o in options.items()}, **(config or {})}
+    if overrides is None:
+        overrides = [*(f"{g}={o}" for g, o in options.items()), *(f"{k}={v}" for k, v in (config or {}).items())]
+        overrides = [*overrides, f"seed={seed}"]
+    folder.mkdir(parents=True)
+    facts = {
+        "overrides": list(overrides), "choices": options, "seed": seed, "group": folder.parent.name, "job": None,
+        "config_hash": _digest(settings), "cell": _digest(settings | {"seed": 0}),
+        "catalog_fingerprint": DATA.catalog.fingerprint, "versions": {"toolsavvy": "0.1.0", "torch": "2.9.0"},
+        "git": {"commit": "c0ffee" * 6 + "c0ff", "dirty": False}, "wall_seconds": 12.5,
+    }  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(facts | record), encoding="utf-8")
+    (folder / "config.yaml").write_text(yaml.safe_dump(_nested(settings)), encoding="utf-8")
+    told = {"status": status, "error": error, "pid": 1, "host": "gone", "started": 0.0, "wall_seconds": 12.5}
+    (folder / "status.json").write_text(json.dumps(told), encoding="utf-8")
+    if status == "done":
+        retrieval(folder, {name: _modes(name, share, seed) for name, share in systems.items()})
+    if steps:
+        curves(folder, steps, seed)
+    return folder
+
+
+def made_sweep(
+    folder: Path,
+    axes: Mapping[str, Sequence[Any]],
+    *,
+    seeds: Sequence[int] = (0, 1),
+    quality: Callable[[Mapping[str, Any]], float] = lambda point: 0.75,
+    **more: Any,
+) -> list[Path]:
+    """A job for each point of the axes and seed.
+
+    Args:
+        folder: of the sweep.
+        axes: group (`tuning`) or dotted key (`training.lr`) -> its values.
+        seeds: of each point.
+        quality: share of the tools that "toolgen" finds at a point.
+        more: for `made_run`.
+    """
+    made = []
+    for values in product(*axes.values()):
+        point = dict(zip(axes, values, strict=True))
+        for seed in seeds:
+            systems = more.get("systems", {"bm25": 0.55}) | {"toolgen": quality(point)}
+            made.append(
+                made_run(
+                    folder / str(len(made)), seed=seed,
+                    **{**more, "systems": systems, "choices": {k: str(v) for k, v in point.items() if "." not in k},
+                       "config": {k: v for k, v in point.items() if "." in k}},
+                )
+            )  # fmt: skip
+    return made
+
+
+def curves(folder: Path, steps: int, seed: int = 0) -> None:
+    """history.csv: a loss that falls and a recall that rises."""
+    rng = np.random.default_rng(seed)
+    with (folder / "history.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("step", "metric", "value"))
+        for step in range(steps):
+            done = step / max(1, steps - 1)
+            writer.writerow((step, "retrieval/loss", round(3 * np.exp(-3 * done) + 0.05 * rng.random(), 4)))
+            if step % 5 == 0:
+                writer.writerow((step, "retrieval/validation_recall@1", round(0.8 * done + 0.05 * rng.random(), 4)))
+
+
+def _modes(name: str, share: float, seed: int) -> dict[str, frozenset[str]]:
+    """Decoding mode -> tools found."""
+    rng = np.random.default_rng(seed if name.startswith("toolgen") else 99)
+    found = frozenset(TOOLS[i] for i in rng.permutation(len(TOOLS))[: round(share * len(TOOLS))])
+    return {"constrained": found, "free": frozenset(sorted(found)[::2])} if name.startswith("toolgen") else {"": found}
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as a tree."""
+    tree: dict[str, Any] = {}
+    for key, value in flat.items():
+        *above, last = key.split(".")
+        node = tree
+        for part in above:
+            node = node.setdefault(part, {})
+        node[last] = value
+    return tree
+
+
+def _digest(settings: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode()).hexdigest()[:12]
