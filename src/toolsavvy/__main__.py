@@ -39,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if {"--help", "-h"} & set(words):
         return _help()
+    from toolsavvy.tracking.masking import learn_from_overrides
+
+    learn_from_overrides(words)
     try:
         return _command(words)
     except UserError as error:

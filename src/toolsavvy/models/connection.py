@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any
 
 from toolsavvy.errors import UserError
+from toolsavvy.tracking.masking import MASK, learn, mask_text
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Connection:
     @property
     def key(self) -> str:
         """The secret, read where it is needed and kept nowhere."""
-        return os.environ.get(self.key_env, "")
+        key = os.environ.get(self.key_env, "")
+        learn(key)
+        return key
 
     def pause(self, error: Exception, attempt: int) -> float | None:
         """Seconds before the next attempt; None where the server asks for more patience than there is."""
@@ -68,8 +71,8 @@ class Connection:
     def told(self, error: Exception) -> str:
         """A fault in one line, without the key."""
         status = getattr(error, "status_code", None)
-        text = " ".join(f"{type(error).__name__}{f' {status}' if status else ''}: {error}".split())[:300]
-        return text.replace(self.key, "***") if self.key else text
+        text = " ".join(f"{type(error).__name__}{f' {status}' if status else ''}: {error}".split())
+        return mask_text(text.replace(self.key, MASK) if self.key else text)[:300]
 
     def refusal(self, error: Exception, name: str) -> UserError | None:
         """The message where the server refuses the key or does not know the model, else None."""

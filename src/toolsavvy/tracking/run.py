@@ -26,7 +26,15 @@ from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
 from toolsavvy.tracking.history import History
 from toolsavvy.tracking.loggers import Logger, NoLogger
-from toolsavvy.tracking.masking import MaskingFormatter, mask, mask_override, mask_text
+from toolsavvy.tracking.masking import (
+    MaskingFormatter,
+    learn_from,
+    learn_from_overrides,
+    mask,
+    mask_override,
+    mask_text,
+    told,
+)
 from toolsavvy.tracking.records import (
     State,
     Status,
@@ -106,7 +114,10 @@ class Run:
         self.seed = config.seed
         self.config_hash, self.cell = config_hash(cfg), cell_hash(cfg)
         self.is_writer = is_writer()
-        self._plain = mask(OmegaConf.to_container(cfg, resolve=True))
+        resolved = OmegaConf.to_container(cfg, resolve=True)
+        learn_from(resolved)
+        learn_from_overrides(identity.overrides)
+        self._plain = mask(resolved)
         self._record: dict[str, Any] = {}
         self._stages: dict[str, float] = {}
         self._logger: Logger = NoLogger()
@@ -163,7 +174,7 @@ class Run:
         try:
             with contextlib.suppress(*([OSError] if error is not None else [])):
                 self.note(wall_seconds=wall, stages=self._stages, peak_memory=memory.peak())
-                message = None if error is None else mask_text(_one_line(error, self.dir))
+                message = None if error is None else _one_line(error, self.dir)
                 state: State = "done" if error is None else "failed"
                 self._status = replace(self._status, status=state, error=message, wall_seconds=wall)
                 write_status(self.dir, self._status)
@@ -366,10 +377,10 @@ def _one_line(error: BaseException, folder: Path) -> str:
     """Type and message of an error for status.json and tables."""
     error = disk_error(error, folder) or error
     if isinstance(error, UserError):
-        return str(error).replace("\n", ";")
+        return mask_text(str(error)).replace("\n", ";")
     if isinstance(error, KeyboardInterrupt):
         return "interrupted"
-    return f"{type(error).__name__}: {error}".replace("\n", " ")[:500]
+    return told(error, 500)
 
 
 def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
