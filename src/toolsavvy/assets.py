@@ -10,18 +10,18 @@ import logging
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from filelock import FileLock
 
+from toolsavvy.archives import check_members, check_zip
 from toolsavvy.errors import UserError, did_you_mean
 
 log = logging.getLogger(__name__)
@@ -278,11 +278,13 @@ def open_zip(path: Path | str) -> zipfile.ZipFile:
     """Open a wheel in place.
 
     Raises:
-        UserError: no such file, or not a zip archive.
+        UserError: no such file, not a zip archive, or one that holds far more than its size.
     """
     expected = "a wheel (zip) file"
     try:
-        return zipfile.ZipFile(path)
+        archive = zipfile.ZipFile(path)
+        check_zip(archive, path)
+        return archive
     except (FileNotFoundError, IsADirectoryError) as error:
         raise UserError("no such file", where=str(path), expected=expected, fix="correct `path`") from error
     except zipfile.BadZipFile as error:
@@ -338,8 +340,7 @@ def _unpack(source: Path, prefix: str, target: Path) -> None:
             members = [m for m in archive.infolist() if m.filename == folder or m.filename.startswith(folder + "/")]
             if not members:
                 raise UserError(f"nothing below {prefix!r}", where=str(source), expected="a member of the wheel")
-            for member in members:
-                _check_member(member, source)
+            check_members(members, source)
             archive.extractall(partial, members)
         partial.rename(target)
     except OSError as error:
@@ -348,19 +349,6 @@ def _unpack(source: Path, prefix: str, target: Path) -> None:
         raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-
-
-def _check_member(member: zipfile.ZipInfo, source: Path) -> None:
-    """Refuse members that could land or point outside the folder that is unpacked to."""
-    name = member.filename
-    parts = PurePosixPath(name).parts
-    link = stat.S_ISLNK(member.external_attr >> 16)
-    if link or ".." in parts or PurePosixPath(name).is_absolute() or "\\" in name or ":" in parts[0]:
-        raise UserError(
-            f"member {name!r} would leave its folder; nothing was unpacked",
-            where=str(source),
-            expected="relative paths without '..' and no links",
-        )
 
 
 def pinned(spec: str, where: str) -> Wheel:

@@ -6,13 +6,12 @@ import contextlib
 import hashlib
 import json
 import re
-import shutil
-import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
+from toolsavvy.archives import unpack_tar
 from toolsavvy.assets import cache_dir
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, no_gold, retrieval_set
@@ -314,32 +313,9 @@ def _unpacked(root: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent) as made:
         draft = Path(made) / "whole"
         draft.mkdir()
-        try:
-            with tarfile.open(archive) as tar:
-                _unpack(tar, draft)
-        except (tarfile.TarError, EOFError, OSError, KeyError) as fault:
-            raise UserError(
-                f"can't be unpacked ({fault})", where=str(archive), expected="a whole tar.gz", fix="fetch it again"
-            ) from fault
+        unpack_tar(archive, draft)
         for file in root.glob("*.json"):
             (draft / file.name).symlink_to(file.resolve())
         with contextlib.suppress(OSError):  # another run was faster: its copy is as good
             draft.rename(target)
     return target
-
-
-def _unpack(tar: tarfile.TarFile, folder: Path) -> None:
-    """Write an archive's files as plain files; `extractall(filter=...)` is missing before Python 3.11.4."""
-    for member in tar:
-        place = PurePosixPath(member.name)
-        if place.is_absolute() or ".." in place.parts:
-            raise tarfile.TarError(f"member {member.name!r} would leave its folder")
-        if member.isdir():
-            (folder / place).mkdir(parents=True, exist_ok=True)
-            continue
-        source = tar.extractfile(member)  # of a link: what it points to inside the archive
-        if source is None:
-            raise tarfile.TarError(f"member {member.name!r} is neither a file nor a folder")
-        (folder / place).parent.mkdir(parents=True, exist_ok=True)
-        with source, (folder / place).open("wb") as target:
-            shutil.copyfileobj(source, target)
