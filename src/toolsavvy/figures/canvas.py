@@ -16,7 +16,7 @@ QUADRANT_COLOURS = {"N-C": "#0072b2", "N-NC": "#d55e00", "UN-C": "#f0b060", "UN-
 DPI = 150
 
 Paths = Path | Sequence[Path]
-"""Where a figure goes; the suffix (.png, .svg) says as what."""
+"""Where a figure goes; the suffix (.png, .svg, and .plotly.json for some) says as what."""
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -37,7 +37,7 @@ def save(figure: Any, paths: Paths) -> list[Path]:
     """
     from matplotlib import rc_context
 
-    files = [paths] if isinstance(paths, Path) else list(paths)
+    files = [p for p in ([paths] if isinstance(paths, Path) else paths) if not p.name.endswith(".plotly.json")]
     for path in files:
         if path.suffix not in (".png", ".svg"):
             raise ValueError(f"a figure is a .png or .svg file, not {path.name}")

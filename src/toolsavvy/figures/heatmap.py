@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolsavvy.figures.canvas import LIGHT, Paths, new_figure, plain, save
+from toolsavvy.figures.interactive import heat_map_figure, write_interactive
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def heat_maps(
     """Draw maps side by side on one colour scale.
 
     Args:
-        paths: of the .png or .svg files.
+        paths: of the .png, .svg or .plotly.json files.
         maps: at least one.
         measure: what the colours mean.
         span: ends of the scale; None for those of the values.
@@ -61,20 +62,23 @@ def heat_maps(
         if one.values.shape != (len(one.layers), len(one.positions)):
             raise ValueError(f"'{one.title}': values {one.values.shape} for {len(one.layers)} x {len(one.positions)}")
     low, high = span or _span([one.values for one in maps], diverging)
+    colours = "RdBu_r" if diverging else "viridis"
+    told = heat_map_figure(maps, measure=measure, low=low, high=high, colours=colours, title=title)
+    written = write_interactive(paths, told)
     widths = [1.2 + 0.14 * len(one.positions) for one in maps]
     tallest = max(len(one.layers) for one in maps)
     figure = new_figure(max(4.2, sum(widths) + 1.3), 1.6 + 0.13 * max(8, tallest))
     plots = figure.subplots(1, len(maps), squeeze=False, width_ratios=widths)[0]
     image = None
     for ax, one in zip(plots, maps, strict=True):
-        image = _draw(ax, one, low, high, "RdBu_r" if diverging else "viridis")
+        image = _draw(ax, one, low, high, colours)
     bar = figure.colorbar(image, ax=list(plots), fraction=0.04, pad=0.02, aspect=25)
     bar.set_label(plain(measure), fontsize=8.5)
     bar.ax.tick_params(labelsize=8)
     plots[0].set_ylabel("layer (0: embeddings)", fontsize=8.5)
     if title:
         figure.suptitle(plain(title), fontsize=10, x=0.01, ha="left")
-    return save(figure, paths)
+    return save(figure, paths) + written
 
 
 def _span(values: Sequence[np.ndarray], diverging: bool) -> tuple[float, float]:

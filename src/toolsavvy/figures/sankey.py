@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsavvy.figures.canvas import Paths, new_figure, plain, save
+from toolsavvy.figures.interactive import sankey_figure, write_interactive
 
 WIDE, GAP = 0.14, 0.05
 """Width of a node, and the gap between nodes as a share of the height."""
@@ -41,7 +42,7 @@ def sankey(
     """Draw ribbons between columns of nodes; a ribbon keeps its colour all the way.
 
     Args:
-        paths: of the .png or .svg files.
+        paths: of the .png, .svg or .plotly.json files.
         columns: names of the columns.
         nodes: [column], the states from top to bottom; those that nothing goes through are drawn as a line.
         ribbons: in the order in which they are stacked.
@@ -57,6 +58,8 @@ def sankey(
             raise ValueError(f"no place for ribbon {ribbon.nodes} of kind '{ribbon.kind}'")
     if len({r.nodes for r in ribbons}) < len(ribbons):
         raise ValueError("two ribbons go the same way")
+    told = sankey_figure(columns, nodes, ribbons, colours=colours, unit=unit, title=title)
+    written = write_interactive(paths, told)
     whole = sum(r.size for r in ribbons) or 1.0
     figure = new_figure(2.9 * len(columns), 4.6)
     ax = figure.add_subplot()
@@ -71,7 +74,7 @@ def sankey(
             size = sum(r.size for r in ribbons if r.nodes[i] == state)
             _node(ax, i, tops.nodes[i, state], size / whole, f"{state}\n{size:,.0f} {unit}".strip(), side)
     _finish(figure, ax, columns, ribbons, colours, whole, title)
-    return save(figure, paths)
+    return save(figure, paths) + written
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ def run(cfg: Config, run: Run) -> None:
     _refuse_changed(run.checkpoints / "sources.sha256", generator.fingerprint())
     product = generator.generate(run)
     run.note(**product.notes)
+    run.made(run.dir / name for name in product.files)
     for summary in product.tables:
         console().print(_table(summary))
         run.table(re.sub(r"\W+", "_", summary.title.partition(":")[0]), summary.columns, summary.rows)

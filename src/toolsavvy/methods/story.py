@@ -46,12 +46,12 @@ class Story:
         self.sections.append(Section(title, tables=(PageTable(tuple(columns), masked, note=note),)))
 
     def figure(self, name: str, title: str, draw: Draw, caption: str = "") -> None:
-        """A figure as PNG and SVG below `figures/`; drawn by a function of the two paths."""
+        """A figure as PNG, SVG and, if its drawer can, Plotly's JSON below `figures/`; drawn by a function of paths."""
         if not self.run.is_writer:
             return
         folder = self.run.dir / "figures"
         folder.mkdir(exist_ok=True)
-        paths = [folder / f"{name}.png", folder / f"{name}.svg"]
+        paths = [folder / f"{name}{suffix}" for suffix in (".png", ".svg", ".plotly.json")]
         draw(paths)
         self.run.figure(name, paths[0])
         self.sections.append(Section(title, figures=(Figure(paths[0], caption, title),)))

@@ -29,16 +29,22 @@ class History:
         drop_torn_line(self._path)
         self._earlier = {(step, name) for step, name, _ in read_history(folder)}
 
-    def append(self, metrics: Mapping[str, float], step: int | None) -> None:
-        """Write one row a metric; the file exists once there is a point."""
-        rows = [(step, name, value) for name, value in metrics.items() if (step, name) not in self._earlier]
-        if not rows:
-            return
+    def append(self, metrics: Mapping[str, float], step: int | None) -> dict[str, float]:
+        """Write one row a metric; the file exists once there is a point.
+
+        Returns:
+            The metrics that are new; without a step all are.
+        """
+        new = {name: v for name, v in metrics.items() if step is None or (step, name) not in self._earlier}
+        if not new:
+            return new
+        rows = [(step, name, value) for name, value in new.items()]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows(rows if self._path.exists() else [HEADER, *rows])
         with self._path.open("a", encoding="utf-8", newline="") as file:
             file.write(text.getvalue())
+        return new
 
 
 def read_history(folder: Path) -> Iterator[tuple[int | None, str, float]]:

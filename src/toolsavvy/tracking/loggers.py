@@ -22,8 +22,8 @@ class Logger(Protocol):
     def figure(self, name: str, path: Path) -> None:
         """A picture."""
 
-    def upload(self, folder: Path, kind: str) -> None:
-        """Store a folder."""
+    def upload(self, kind: str, paths: Sequence[Path]) -> None:
+        """Store files and folders under the name of their kind."""
 
     def finish(self, exit_code: int) -> None:
         """The last call."""
@@ -44,7 +44,7 @@ class NoLogger:
     def figure(self, name: str, path: Path) -> None:
         """Nothing to do."""
 
-    def upload(self, folder: Path, kind: str) -> None:
+    def upload(self, kind: str, paths: Sequence[Path]) -> None:
         """Nothing to do."""
 
     def finish(self, exit_code: int) -> None:

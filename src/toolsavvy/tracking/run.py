@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -19,12 +20,12 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from toolsavvy.config.schema import Config
 from toolsavvy.config.literals import literal
+from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
-from toolsavvy.tracking.history import History
+from toolsavvy.tracking.history import History, read_history
 from toolsavvy.tracking.loggers import Logger, NoLogger
 from toolsavvy.tracking.masking import (
     MaskingFormatter,
@@ -51,11 +52,14 @@ from toolsavvy.tracking.records import (
     write_json,
     write_status,
 )
+from toolsavvy.tracking.samples import sample_tables
 from toolsavvy.tracking.wandb_run import WandbLogger
 
 log = logging.getLogger("toolsavvy")
 RUN_DIR = "TOOLSAVVY_RUN_DIR"
 """Tells the further ranks of a distributed run where rank 0 writes."""
+RESULT_FILES = ("results.jsonl", "comparisons.jsonl", "history.csv", "run.json", "config.yaml", "report.html")
+"""What the artifact of a run's results holds, where it is there."""
 RESULT_COLUMNS = ("system", "suite", "slice", "metric", "k", "value", "low", "high", "n")
 
 
@@ -90,6 +94,7 @@ def identify(settings: Any, cfg: DictConfig) -> Identity:
     number = settings.job.get("num") if not OmegaConf.is_missing(settings.job, "num") else None
     alone = experiment if experiment != "None" else choices.get("method", "run")
     group = Path(str(settings.sweep.dir)).name if number is not None else alone
+    group = os.environ.get("WANDB_SWEEP_ID") or group  # an agent of a W&B sweep runs this
     return Identity(choices, overrides, group, number)
 
 
@@ -122,6 +127,7 @@ class Run:
         self._stages: dict[str, float] = {}
         self._logger: Logger = NoLogger()
         self._history: History | None = None
+        self._benchmark: list[Path] = []
         self._handler: logging.Handler | None = None
         self._signal: Any = None
         self._start = time.monotonic()
@@ -284,15 +290,17 @@ class Run:
         named = next((k for k in points if k == "step" or k.endswith("/step")), None)
         if named is not None:
             step = int(points.pop(named))
-        if self.is_writer:
-            if self._history is not None:
-                self._history.append(points, step)
-            self._logger.log(points, step)
+        if self.is_writer and self._history is not None and (new := self._history.append(points, step)):
+            self._logger.log(new, step)
 
     def table(self, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """A table for the logger; results get theirs when the run ends."""
         if self.is_writer:
             self._logger.table(name, columns, mask(rows))
+
+    def made(self, paths: Iterable[Path]) -> None:
+        """Name the files of a benchmark that this run has made, for `upload=true`."""
+        self._benchmark += paths
 
     def figure(self, name: str, path: Path) -> None:
         """A picture of the run's folder for the logger."""
@@ -300,37 +308,65 @@ class Run:
             self._logger.figure(name, path)
 
     def _make_logger(self) -> Logger:
-        """The logger that the config asks for."""
+        """The logger that the config asks for; without W&B where that cannot even be started."""
         if self.config.logger.name != "wandb":
             return NoLogger()
+        earlier = self._record.get("wandb") or {}
+        try:
+            logger = self._wandb(earlier.get("id") if earlier.get("mode") == "online" else None)
+        except UserError:
+            raise
+        except Exception as error:
+            log.warning("no W&B (%s); the run's own files have everything", told(error))
+            return NoLogger()
+        self.note(wandb={"id": logger.id, "mode": logger.mode})
+        if earlier and logger.id != earlier.get("id"):
+            self._retell(logger)
+        return logger
+
+    def _wandb(self, run_id: str | None) -> WandbLogger:
+        """A W&B run of this job's own, or the one that an earlier attempt began online."""
         choices, method = self.identity.choices, self.identity.choices.get("method", "run")
         parts = (method, choices.get("model"), choices.get("catalog"), choices.get("tuning"), f"seed{self.seed}")
         experiment = choices.get("experiment", "None")
-        earlier = self._record.get("wandb") or {}
-        logger = WandbLogger(
+        return WandbLogger(
             self.config.logger,
             self.dir,
-            {**self._plain, "choices": dict(choices), "cell": self.cell, "config_hash": self.config_hash},
-            group=self.identity.group,
+            {**self._plain, "choices": mask(dict(choices)), "cell": self.cell, "config_hash": self.config_hash},
+            group=mask_text(self.identity.group),
             job_type=method,
-            name="-".join(str(p) for p in parts if p),
+            name=mask_text("-".join(str(p) for p in parts if p)),
             tags=mask([*sorted({experiment} - {"None"}), choices.get("catalog", ""), *self.config.logger.tags]),
-            run_id=earlier.get("id") if earlier.get("mode") == "online" else None,
+            run_id=run_id,
+            is_job=self.identity.number is not None,
+            uploads=self.config.upload,
         )
-        self.note(wandb={"id": logger.id, "mode": logger.mode})
-        return logger
+
+    def _retell(self, logger: Logger) -> None:
+        """What an earlier attempt told a W&B run that cannot be continued."""
+        for step, points in itertools.groupby(read_history(self.dir), key=lambda point: point[0]):
+            logger.log({name: value for _, name, value in points}, step)
+        logger.summary({summary_key(r): r["value"] for r in self.results()})
 
     def _send_results(self) -> None:
-        """All results as one table."""
+        """All results as one table, and a sample of the predictions of every suite."""
+        if isinstance(self._logger, NoLogger):
+            return
         rows = self.results()
         if rows:
             self.table("results", RESULT_COLUMNS, [[r.get(c) for c in RESULT_COLUMNS] for r in rows])
+        for sample in sample_tables(self.dir / "predictions", self.seed):
+            if sample.rows:
+                self.table(f"predictions/{sample.suite}", sample.columns, sample.rows)
 
     def _upload(self) -> None:
-        """Store model/ and predictions/ as artifacts."""
-        for kind in ("model", "predictions"):
-            if (self.dir / kind).is_dir():
-                self._logger.upload(self.dir / kind, kind)
+        """Store what the run made: weights, a benchmark, its numbers, its predictions."""
+        is_adapter = (self.dir / "model" / "adapter_config.json").is_file()
+        kinds = {"adapter" if is_adapter else "model": [self.dir / "model"], "benchmark": self._benchmark}
+        kinds |= {"results": [self.dir / name for name in RESULT_FILES], "predictions": [self.dir / "predictions"]}
+        for kind, paths in kinds.items():
+            if there := [path for path in paths if path.exists()]:
+                self._logger.upload(kind, there)
 
     def _open_log(self) -> None:
         """Everything that is logged goes into run.log; warnings of the package reach the terminal too."""
