@@ -175,6 +175,7 @@ def _save(logger: LoggerConfig, page: Contents) -> str:
         workspace._internal_name = f"nw-{slug}-v"  # else it gets a random one, and the next report makes another
     workspace.sections = _sections(page)
     workspace.runset_settings = _runs(page)
+    workspace.settings = ws.WorkspaceSettings(max_runs=50)
     return str(workspace.save().url)
 
 
@@ -186,9 +187,10 @@ def _runs(page: Contents) -> Any:
     groups: list[Any] = [*(expr.Config(f"choices.{name}") for name in page.varying), expr.Config("cell")]
     columns = [f"config:choices.value.{name}" for name in page.varying] + ["config:seed.value"]
     columns += [f"summary:{page.headline}"] if page.headline else []
+    mine: Any = expr.Metric("JobType") == page.method
     return ws.RunsetSettings(
-        filters=[expr.Metric("JobType") == page.method], groupby=groups, pinned_columns=["run:displayName", *columns]
-    )
+        filters=expr.And(mine), groupby=groups, pinned_columns=["run:displayName", *columns]
+    )  # fmt: skip
 
 
 def _sections(page: Contents) -> list[Any]:
