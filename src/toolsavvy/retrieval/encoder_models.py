@@ -109,6 +109,8 @@ def _sentence_transformer(where: str, source: Source) -> SentenceTransformer:
     import torch
     from sentence_transformers import SentenceTransformer
 
+    from toolsavvy.models.loading import UNREADABLE, load_fault
+
     try:
         return SentenceTransformer(
             where,
@@ -117,8 +119,8 @@ def _sentence_transformer(where: str, source: Source) -> SentenceTransformer:
             trust_remote_code=source.trust_remote_code,
             model_kwargs={"dtype": getattr(torch, source.dtype)},
         )
-    except (OSError, ValueError, KeyError, ImportError, AttributeError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    except (OSError, ValueError, KeyError, ImportError, AttributeError, *UNREADABLE) as error:
+        reason = load_fault(error)
         needs_code = "trust_remote_code" in str(error) and not source.trust_remote_code
         fix = "check the name and the network, or use a local copy with encoder.source=path"
         if needs_code:

@@ -111,6 +111,8 @@ def _open(source: Source) -> Any:
     import torch
     from sentence_transformers import MultiVectorEncoder
 
+    from toolsavvy.models.loading import UNREADABLE, load_fault
+
     where = str(source.id) if source.kind == "hub" else str(Path(source.path or "").expanduser())
     if source.kind == "path" and not Path(where).is_dir():
         raise UserError("no such folder", where=f"encoder.path={where}", expected="a folder with a saved model")
@@ -120,9 +122,9 @@ def _open(source: Source) -> Any:
             where, device=source.device, revision=source.revision, trust_remote_code=source.trust_remote_code,
             model_kwargs={"dtype": getattr(torch, source.dtype)},
         )  # fmt: skip
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, *UNREADABLE) as error:
         raise UserError(
-            f"the multi-vector model can't be loaded ({str(error).strip().splitlines()[0]})", where=f"encoder {where}",
+            f"the multi-vector model can't be loaded ({load_fault(error)})", where=f"encoder {where}",
             expected="a ColBERT-style checkpoint", fix="check the name and the network, or use encoder.source=path",
         ) from error  # fmt: skip
 

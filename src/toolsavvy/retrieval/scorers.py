@@ -107,6 +107,8 @@ def _open(weights: Weights) -> Any:
     from sentence_transformers import CrossEncoder
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
+    from toolsavvy.models.loading import UNREADABLE, load_fault
+
     where = str(Path(weights.path or "").expanduser()) if weights.source == "path" else str(weights.id)
     code: dict[str, Any] = {"revision": weights.revision, "trust_remote_code": weights.trust_remote_code}
     dtype, device = getattr(torch, weights.dtype), weights.device
@@ -119,8 +121,8 @@ def _open(weights: Weights) -> Any:
         model = maker.from_pretrained(where, dtype=dtype, **code)
         place: Any = device or ("cuda" if torch.cuda.is_available() else "cpu")
         return model.to(place).eval(), AutoTokenizer.from_pretrained(where, **code)
-    except (OSError, ValueError, KeyError) as error:
-        first = str(error).strip().splitlines()[0]
+    except (OSError, ValueError, KeyError, *UNREADABLE) as error:
+        first = load_fault(error)
         asks_for_code = "trust_remote_code" in str(error)
         raise UserError(
             f"the reranker can't be loaded ({first})", where=f"reranker {where}", expected=f"a {weights.kind} model",
