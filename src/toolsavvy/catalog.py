@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from string import Formatter
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # "VPCs" and "IPv4" stay whole: a lone s or v after capitals starts no new word.
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?![sv](?![a-z]))[a-z])")
 _SEPARATORS = re.compile(r"[\s_\-./&:]+")
+_SORTED = json.JSONEncoder(sort_keys=True, ensure_ascii=False, default=dict)
 DEFAULT_DOCUMENT = "{name}. {group}. {description} Parameters: {parameters}"
 RAW_DOCUMENT = "{raw}"
 """The description as it is, white space included: for sources whose protocol ranks their own text."""
@@ -124,7 +125,7 @@ class Catalog:
         digest = hashlib.sha256(self.document.encode())
         for tool in self.tools:
             record = {k: v for k, v in tool.__dict__.items() if v or k != "profile"}  # none written: as ever
-            digest.update(json.dumps(record, sort_keys=True, ensure_ascii=False, default=dict).encode())
+            digest.update(_SORTED.encode(record).encode())
         return digest.hexdigest()
 
 
@@ -169,6 +170,12 @@ def split_words(name: str) -> str:
     return " ".join(spaced.split()).lower()
 
 
+@lru_cache(maxsize=2**16)
+def split_name(name: str) -> str:
+    """`split_words` of a tool or parameter, which catalogs repeat; of texts nothing is kept."""
+    return split_words(name)
+
+
 def parameter_names(schema: Mapping[str, Any]) -> tuple[str, ...]:
     """Top-level parameter names of a JSON Schema, in order."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
@@ -179,9 +186,9 @@ def render(tool: Tool, template: str = DEFAULT_DOCUMENT) -> str:
     """Render a tool's document; an empty field takes the label before it along, `{raw}` alone is taken verbatim."""
     if template == RAW_DOCUMENT:
         return tool.description
-    names = ", ".join(split_words(p) for p in parameter_names(tool.parameters))
+    names = ", ".join(map(split_name, parameter_names(tool.parameters)))
     fields = {
-        "name": split_words(tool.name),
+        "name": split_name(tool.name),
         "group": tool.group,
         "category": tool.category,
         "description": " ".join(tool.description.split()),
@@ -190,11 +197,17 @@ def render(tool: Tool, template: str = DEFAULT_DOCUMENT) -> str:
         "profile": tool.profile,
     }
     parts = []
-    for label, name, _, _ in Formatter().parse(template):
+    for label, name in _places(template):
         value = fields[name] if name is not None else ""
         if value or name is None:
             parts += [label, value]
     return " ".join("".join(parts).split()).lstrip(" .:,;")
+
+
+@lru_cache(maxsize=32)
+def _places(template: str) -> tuple[tuple[str, str | None], ...]:
+    """Each literal text of a template and the field after it."""
+    return tuple((label, name) for label, name, _, _ in Formatter().parse(template))
 
 
 def relevant_indices(catalog: Catalog, queries: Sequence[Query]) -> list[list[int]]:

@@ -23,6 +23,7 @@ MINE = [
     "mcp",
     "functions",
     "toy",
+    "simulated",
 ]
 
 
@@ -45,13 +46,13 @@ def test_an_option_holds_every_argument_with_its_default(name):
     assert values["document"] == DEFAULT_DOCUMENT
 
 
-@pytest.mark.parametrize("name", [n for n in MINE if n != "toy"])
+@pytest.mark.parametrize("name", [n for n in MINE if n not in ("toy", "simulated")])
 def test_an_option_without_its_path_says_so(name):
     load, values = option(name)
     fault(lambda: load(**values), what="not set", where="catalog.path", fix="catalog.path=")
 
 
-@pytest.mark.parametrize("name", [n for n in MINE if n != "toy"])
+@pytest.mark.parametrize("name", [n for n in MINE if n not in ("toy", "simulated")])
 def test_an_option_with_a_wrong_path_names_it(name, tmp_path):
     load, values = option(name)
     absent = tmp_path / "not_there"

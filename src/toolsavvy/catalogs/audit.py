@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_words
+from toolsavvy.catalog import Catalog, Query, RetrievalSet, split_name, split_words
 from toolsavvy.catalogs.splits import plain
 
 _NOT_WORD = re.compile(r"[^\w]+")
+_WORD = re.compile(r"\w")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MARKUP = re.compile(r"<\|[^|<>]{1,40}\|>|<<[^<>]{1,200}>>")
 _LABELS = {
@@ -94,17 +95,21 @@ def leaks_name(query: Query, catalog: Catalog) -> bool:
 
 def _audit_tools(catalog: Catalog) -> dict[str, int]:
     """The part that needs no queries."""
-    texts = [f"{t.id} {t.name} {t.description}" for t in catalog.tools]
     return {
         "tools": len(catalog),
         "id_collisions": _repeats(_NOT_WORD.sub("_", t.id).strip("_").lower() for t in catalog.tools),
-        "name_collisions": _repeats(split_words(t.name) for t in catalog.tools),
+        "name_collisions": _repeats(split_name(t.name) for t in catalog.tools),
         "duplicate_documents": _repeats(catalog.documents),
-        "empty_documents": sum(not _NOT_WORD.sub("", document) for document in catalog.documents),
+        "empty_documents": sum(not _WORD.search(document) for document in catalog.documents),
         "blank_descriptions": sum(not t.description.strip() for t in catalog.tools),
-        "markup_in_tools": sum(bool(_MARKUP.search(text)) for text in texts),
-        "control_characters": sum(bool(_CONTROL.search(text)) for text in texts),
+        "markup_in_tools": sum(bool(_MARKUP.search(text)) for text in _texts(catalog)),
+        "control_characters": sum(bool(_CONTROL.search(text)) for text in _texts(catalog)),
     }
+
+
+def _texts(catalog: Catalog) -> Iterator[str]:
+    """What a source says of each tool, one at a time: large catalogs are not held twice."""
+    return (f"{t.id} {t.name} {t.description}" for t in catalog.tools)
 
 
 def _repeats(values: Iterable[str]) -> int:
