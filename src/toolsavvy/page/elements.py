@@ -29,7 +29,7 @@ class Cell:
     @property
     def href(self) -> str:
         """The link: no path can be read as another scheme, host or query."""
-        quoted = quote(self.path, safe="/")
+        quoted = quote(self.path, safe="/", errors="replace")
         return quoted if quoted.startswith(".") else f"./{quoted.lstrip('/')}"
 
 
