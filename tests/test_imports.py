@@ -32,6 +32,7 @@ LAYERS = (
     {"suites"},
     {"generators"},
     {"methods"},
+    {"jobs"},
     {"__main__"},
 )
 """Who may import whom: a layer imports itself and what stands before it."""

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from toolsavvy.errors import UserError
+from toolsavvy.jobs import ENDED, GOING_ON, IN_WORKER, SWEEP_START, failure_text, job
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
-    from omegaconf import DictConfig
     from rich.console import Console
 
     from toolsavvy.config.compose import Job
     from toolsavvy.config.schema import Config
-    from toolsavvy.tracking import Run
-    from toolsavvy.tracking.sweep import Outcome
+    from toolsavvy.tracking.sweep import Ledger, Outcome
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 OVERRIDES = "key=value, and flags that --help names"
@@ -101,11 +101,11 @@ def _command(words: list[str]) -> int:
         return _hydra(_flags(words, args), overrides)
     make = compose_sweep if args.multirun else lambda o, config_dir: [compose(o, config_dir=config_dir)]
     jobs = make(overrides, config_dir=args.config_dir)
-    configs = _check(jobs)
-    if any(config.dry_run for config in configs):
-        return _show_plans(jobs, configs)
+    if any(job_.config.get("dry_run") is True for job_ in jobs):
+        return _show_plans(jobs, _check(jobs))
     if args.multirun:
-        return _sweep(_flags(words, args), overrides, jobs, configs)
+        return _sweep(_flags(words, args), overrides, jobs)
+    _check(jobs)
     return _single(_flags(words, args), overrides, jobs[0])
 
 
@@ -149,13 +149,13 @@ def _check(jobs: Sequence[Job]) -> list[Config]:
     from toolsavvy.config.preflight import preflight
 
     configs = []
-    for number, job in enumerate(jobs):
+    for number, job_ in enumerate(jobs):
         try:
-            configs.append(preflight(job))
+            configs.append(preflight(job_))
         except UserError as error:
             if len(jobs) == 1:
                 raise
-            where = f"job {number} ({' '.join(job.overrides)}), {error.where}"
+            where = f"job {number} ({' '.join(job_.overrides)}), {error.where}"
             raise UserError(error.what, where=where, expected=error.expected, fix=error.fix) from error
         except OSError as error:  # a path that nobody thought of: told by the system's own words
             what, where = error.strerror or str(error), str(error.filename or "command line")[:300]
@@ -172,16 +172,13 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
     import hydra
 
     from toolsavvy.config.compose import conf_dir, register
-    from toolsavvy.tracking.disk import disk_error
 
     register()
     ENDED.clear()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, where they are told properly
     sys.argv[1:] = [*flags, *overrides]
-    try:
+    with _folder_errors():
         hydra.main(config_path=str(conf_dir()), config_name="config", version_base="1.3")(job)()
-    except OSError as error:
-        raise disk_error(error) or _no_folder(error) from error
     return 0
 
 
@@ -200,19 +197,11 @@ def _single(flags: list[str], overrides: list[str], job_: Job) -> int:
     if isinstance(end.error, UserError):
         raise end.error
     if end.error is not None:
-        sys.stderr.write(_failure(end.error, end.folder))
+        sys.stderr.write(failure_text(end.error, end.folder))
         return FAILED
     if is_writer():
         _stderr().print(f"done: {end.folder}", soft_wrap=True, markup=False)
     return 0
-
-
-def _failure(error: Exception, folder: Path) -> str:
-    """Where a crashed run's traceback is."""
-    from toolsavvy.errors import plain
-    from toolsavvy.tracking.masking import mask_text
-
-    return plain(mask_text(f"failed: {type(error).__name__}: {error}\n  traceback: {folder / 'run.log'}\n"))
 
 
 def _pin(key: str, folder: Path, overrides: Sequence[str]) -> list[str]:
@@ -223,19 +212,129 @@ def _pin(key: str, folder: Path, overrides: Sequence[str]) -> list[str]:
     return [] if is_chosen else [f"{key}={quoted(str(folder))}"]
 
 
-def _sweep(flags: list[str], overrides: list[str], jobs: Sequence[Job], configs: Sequence[Config]) -> int:
-    """All jobs of a sweep, then one table of how they ended."""
-    from toolsavvy.tracking.sweep import outcome, show_jobs, sweep_folder
+def _sweep(flags: list[str], overrides: list[str], jobs: Sequence[Job]) -> int:
+    """All jobs of a sweep, then one table of how they ended, whatever became of them or of the launcher."""
+    from toolsavvy.tracking.study import Study, best_text, check_search
+    from toolsavvy.tracking.sweep import Ledger, show_jobs, sweep_folder
 
-    _refuse_ddp(configs, overrides)
-    outputs = Path(configs[0].paths.outputs)
-    resume = any(config.resume for config in configs)
+    outputs, resume = Path(str(jobs[0].config.paths.outputs)), any(j.config.get("resume") is True for j in jobs)
     folder = (sweep_folder(jobs, outputs) if resume else None) or _sweep_dir(jobs[0], overrides)
-    _hydra(flags, [*overrides, *_pin("hydra.sweep.dir", folder, overrides)])
-    ended = [outcome(i, j, folder / str(i), outputs, resume=resume) for i, j in enumerate(jobs)]
-    code = show_jobs(ended, _stderr())
-    told = _report_sweep(configs[0].after_sweep, ended, folder)
-    return code or told
+    if jobs[0].is_searched:
+        check_search(jobs[0])
+        ledger: Ledger = Study(folder, lambda: [end.folder for end in ENDED])
+    else:
+        ledger = Ledger(jobs, folder, outputs, resume=resume)
+    stopped = 0
+    if not (resume and ledger.is_done()):
+        stopped = _launch(flags, overrides, jobs, ledger)
+    with _folder_errors():
+        ended = ledger.write(is_over=not stopped)
+    code = show_jobs(ended, _stderr()) or int(not ended)
+    if stopped:
+        return stopped
+    if jobs[0].is_searched:
+        _stderr().print(best_text(folder, ended, str(jobs[0].config.objective)), soft_wrap=True, markup=False)
+    return _report_sweep(jobs[0].config.get("after_sweep"), ended, folder) or code
+
+
+def _launch(flags: list[str], overrides: list[str], jobs: Sequence[Job], ledger: Ledger) -> int:
+    """Let Hydra's launcher run the jobs; when it breaks down, those that it has not started get their turn.
+
+    Returns:
+        0, or the exit code of an interruption.
+    """
+    from toolsavvy.config.launchers import check_devices, check_launcher, launcher_of, spread
+    from toolsavvy.tracking.study import StopSearch
+    from toolsavvy.tracking.workers import end_jobs, leave_ray, wait_for_jobs
+
+    launcher = launcher_of(jobs[0].launcher)
+    check_launcher(launcher)
+    configs = _check(jobs)
+    check_devices(launcher, configs)
+    own, variables = spread(launcher, configs, overrides)
+    start = time.time()
+    variables |= {SWEEP_START: str(start), IN_WORKER: "\n".join((str(os.getpid()), *_without_multirun(flags)))}
+    line = [*overrides, *_pin("hydra.sweep.dir", ledger.folder, overrides), *own]
+    try:
+        with _environment(variables), _sigterm_unwinds(), _folder_errors(), ledger.kept():
+            before, left = len(jobs) + 1, len(jobs)
+            while 0 < left < before:
+                try:
+                    _hydra(flags, line)
+                    break
+                except (UserError, OSError):
+                    raise
+                except Exception as error:  # a worker was killed, or the launcher itself has failed
+                    _stderr().print(_breakdown(launcher.name, error), markup=False)
+                    wait_for_jobs(launcher.name, ledger.folder)
+                    os.environ[GOING_ON] = "1"
+                before, left = left, 0 if configs[0].on_error == "stop" else ledger.waiting(start)
+    except StopSearch as stop:
+        raise stop.error from None
+    except (KeyboardInterrupt, SystemExit) as stop:
+        end_jobs(launcher.name)
+        _stderr().print("interrupted")
+        return INTERRUPTED if isinstance(stop, KeyboardInterrupt) else int(stop.code or FAILED)
+    finally:
+        leave_ray()
+    return 0
+
+
+def _breakdown(launcher: str, error: Exception) -> str:
+    """What a launcher says when a worker dies, in one line."""
+    from toolsavvy.errors import plain
+    from toolsavvy.tracking.masking import mask_text
+
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    said = (lines[-1] if "Traceback" in str(error) else " ".join(lines))[:300]
+    return plain(mask_text(f"hydra/launcher={launcher} broke down: {type(error).__name__}: {said}"))
+
+
+def _without_multirun(flags: Sequence[str]) -> list[str]:
+    """The flags of a single job of a sweep."""
+    return [flag for flag in flags if flag not in ("-m", "--multirun")]
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables that the processes of a launcher inherit, put back afterwards."""
+    names = (*variables, GOING_ON)
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
+def _sigterm_unwinds() -> Iterator[None]:
+    """A scheduler's SIGTERM ends a sweep with its table and without orphans."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _folder_errors() -> Iterator[None]:
+    """A folder that cannot be made is the user's to mend."""
+    from toolsavvy.tracking.disk import disk_error
+
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error) or _no_folder(error) from error
 
 
 def _report_sweep(kind: str | None, ended: Sequence[Outcome], folder: Path) -> int:
@@ -267,14 +366,6 @@ def _sweep_dir(first: Job, overrides: Sequence[str]) -> Path:
     return Path(chosen.strip("'\"")).resolve() if chosen else first.folder
 
 
-def _refuse_ddp(configs: Sequence[Config], overrides: Sequence[str]) -> None:
-    """Each rank of ddp would start the whole sweep again, unless every job has processes of its own."""
-    has_launcher = any(o.lstrip("+").startswith("hydra/launcher=") for o in overrides)
-    if not has_launcher and any(c.trainer.strategy == "ddp" and c.trainer.devices != 1 for c in configs):
-        fix = "add hydra/launcher=submitit_local (pip install hydra-submitit-launcher), or run the jobs one by one"
-        raise UserError("ddp cannot run in a sweep in one process", where="trainer.strategy", expected="auto", fix=fix)
-
-
 def _show_plans(jobs: Sequence[Job], configs: Sequence[Config]) -> int:
     """Say what would be done."""
     from toolsavvy.config.planning import show_plan
@@ -283,130 +374,6 @@ def _show_plans(jobs: Sequence[Job], configs: Sequence[Config]) -> int:
     for job_, config in zip(jobs, configs, strict=True):
         show_plan(job_, config, Terminal(highlight=False, emoji=False))
     return 0
-
-
-@dataclass(frozen=True)
-class End:
-    """How a job of this process ended: its folder, and the error if there was one."""
-
-    folder: Path
-    error: Exception | None = None
-
-
-ENDED: list[End] = []
-"""Jobs that ran in this process, in order. Hydra's own way of handing errors on prints overrides, secrets included."""
-
-
-def job(cfg: DictConfig) -> None:
-    """What Hydra calls for every job: typed config, folder, run, method.
-
-    Nothing is raised, so that every launcher goes on with the next job; status.json tells how it ended.
-    """
-    from hydra.core.hydra_config import HydraConfig
-    from hydra.types import RunMode
-
-    from toolsavvy.tracking.disk import disk_error
-
-    settings = HydraConfig.get()
-    folder, failure = Path(settings.runtime.output_dir), None
-    try:
-        config, run, folder = _make_run(cfg, settings)
-        if run is not None:
-            _work(config, run)
-    except Exception as error:
-        failure = disk_error(error, folder) or error
-        if settings.mode == RunMode.MULTIRUN:
-            sys.stderr.write(_failure(failure, folder))
-    ENDED.append(End(folder, failure))
-
-
-def _work(config: Config, run: Run) -> None:
-    """Let the method do its work inside the run, and give memory back before the next job."""
-    from toolsavvy.config.preflight import locate
-
-    if config.paths.cache:
-        os.environ["TOOLSAVVY_CACHE"] = config.paths.cache
-    try:
-        with run:
-            _seed(config)
-            locate(config.method._target_, "method._target_")(config, run)
-    finally:
-        _free()
-
-
-def _free() -> None:
-    """Give memory back before the next job of a sweep; never imports torch."""
-    import gc
-
-    gc.collect()
-    torch = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-def _make_run(cfg: DictConfig, settings: Any) -> tuple[Config, Run | None, Path]:
-    """The typed config, the run (None when there is nothing to do) and its folder.
-
-    A resumed run keeps the folder of the earlier one that was cut off.
-    """
-    from toolsavvy.config.compose import typed
-    from toolsavvy.tracking import Run
-    from toolsavvy.tracking.records import Status, write_status
-    from toolsavvy.tracking.run import RUN_DIR, identify, is_writer
-
-    config, folder, identity = typed(cfg), Path(settings.runtime.output_dir), identify(settings, cfg)
-    if not is_writer():  # a further rank of a distributed run: rank 0 has decided
-        folder = Path(os.environ.get(RUN_DIR, folder))
-    elif config.on_error == "stop" and identity.number is not None and _has_failed_job(folder.parent):
-        write_status(folder, Status("skipped", error="an earlier job failed (on_error=stop)"))
-        return config, None, folder
-    elif config.resume:
-        folder, is_done = _earlier(cfg, config, folder)
-        if is_done:
-            return config, None, folder
-    return config, Run(config, cfg, folder, identity), folder
-
-
-def _earlier(cfg: DictConfig, config: Config, folder: Path) -> tuple[Path, bool]:
-    """The folder of an earlier run of this very config (else the given one), and whether it is done."""
-    from toolsavvy.tracking import config_hash, read_status
-    from toolsavvy.tracking.records import find_run, is_alive
-
-    earlier = find_run(Path(config.paths.outputs), config_hash(cfg))
-    status = read_status(earlier) if earlier is not None else None
-    if earlier is None or status is None:
-        return folder, False
-    if is_alive(status):
-        raise UserError("this run is still going on", where=str(earlier), fix="wait for it, or end it first")
-    if folder.resolve() != earlier.resolve() and not any(folder.iterdir()):
-        folder.rmdir()
-    return earlier, status.status == "done"
-
-
-def _has_failed_job(sweep: Path) -> bool:
-    """Whether any job of a sweep has failed so far."""
-    from toolsavvy.tracking import read_status
-
-    found = (read_status(p) for p in sweep.iterdir() if p.is_dir())
-    return any(s is not None and s.status == "failed" for s in found)
-
-
-def _seed(config: Config) -> None:
-    """Seed Python, and numpy and torch where the method uses them."""
-    import random
-
-    from toolsavvy.config.predictions import reads_files_alone
-
-    random.seed(config.seed)
-    if not config.method.uses or reads_files_alone(config):
-        return
-    import numpy as np
-    import torch
-
-    np.random.seed(config.seed)  # noqa: NPY002 - libraries that use the global generator
-    torch.manual_seed(config.seed)
-    if config.trainer.threads is not None:
-        torch.set_num_threads(config.trainer.threads)
 
 
 if __name__ == "__main__":

@@ -190,10 +190,12 @@ def test_one_bad_job_stops_a_sweep_before_it_starts(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_ddp_in_a_sweep_is_refused(tmp_path: Path) -> None:
-    done = toolsavvy(tmp_path, "-m", *PROBE, "trainer.strategy=ddp", "trainer.devices=2", "seed=1,2")
+@pytest.mark.parametrize("launcher", [(), ("hydra/launcher=joblib",)])
+def test_ddp_in_a_sweep_is_refused(tmp_path: Path, launcher: tuple[str, ...]) -> None:
+    done = toolsavvy(tmp_path, "-m", *PROBE, "trainer.strategy=ddp", "trainer.devices=2", "seed=1,2", *launcher)
     assert done.returncode == 2
-    assert "hydra/launcher=submitit_local" in done.stderr
+    for word in ("hydra/launcher=submitit_local", "used again" if launcher else "start the whole sweep again"):
+        assert word in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -27,6 +27,7 @@ from toolsavvy.config.places import conf_dir, groups
 from toolsavvy.errors import UserError
 
 DEFAULT_EXPERIMENT = "quickstart"
+BASIC = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Job:
         overrides: the command line of this job.
         folder: where Hydra would put it: the run's folder, or the sweep's.
         config_dir: the user's own folder of options, which goes before ours.
+        launcher: class that starts the jobs of a sweep.
+        sweeper: class that chooses them.
     """
 
     config: DictConfig
@@ -46,6 +49,13 @@ class Job:
     overrides: tuple[str, ...]
     folder: Path
     config_dir: Path | None = None
+    launcher: str = ""
+    sweeper: str = BASIC
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the jobs of a sweep are chosen as it goes: this one then stands for all."""
+        return self.sweeper != BASIC
 
 
 @cache
@@ -128,14 +138,30 @@ def _compose(overrides: list[str], config_dir: str | None) -> Job:
     choices = {k: str(v) for k, v in cfg.hydra.runtime.choices.items() if not k.startswith(("hydra/", "schema"))}
     # Hydra does not record lists that were left at their defaults.
     choices |= {group: ",".join(sorted(cfg.get(group) or ())) for group in ("retriever", "suite")}
-    folder = Path(str(cfg.hydra.run.dir)).resolve()
+    folder, launcher = Path(str(cfg.hydra.run.dir)).resolve(), str(cfg.hydra.launcher._target_)
+    sweeper = str(cfg.hydra.sweeper._target_)
     with open_dict(cfg):
         del cfg["hydra"]
-    return Job(cfg, choices, tuple(overrides), folder, Path(config_dir) if config_dir else None)
+    own = Path(config_dir) if config_dir else None
+    return Job(cfg, choices, tuple(overrides), folder, own, launcher, sweeper)
+
+
+def job_settings() -> Any:
+    """Hydra's settings of the job that runs in this process."""
+    from hydra.core.hydra_config import HydraConfig
+
+    return HydraConfig.get()
+
+
+def is_multirun(settings: Any) -> bool:
+    """Whether a job is one of a sweep."""
+    from hydra.types import RunMode
+
+    return settings.mode == RunMode.MULTIRUN
 
 
 def compose_sweep(overrides: Sequence[str], *, config_dir: str | None = None) -> list[Job]:
-    """Compose every job of a sweep, in the order in which the basic sweeper starts them.
+    """Compose every job of a sweep, in the order in which the basic sweeper starts them; of a search, the first point.
 
     Raises:
         UserError: as `compose`, for the first job it holds for.
@@ -158,7 +184,19 @@ def _split(overrides: list[str], config_dir: str | None) -> list[list[str]]:
     cfg = hydra.compose("config", [*fixed, *_search(config_dir)], return_hydra_config=True)
     params = OmegaConf.select(cfg, "hydra.sweeper.params") or {}
     lines = [f"{key}={value}" for key, value in params.items()] + overrides
-    return BasicSweeper.split_arguments(parser.parse_overrides(lines), None)[0]
+    parsed = parser.parse_overrides(lines)
+    if str(cfg.hydra.sweeper._target_) != BASIC:
+        return [[_first_point(o) for o in parsed]]
+    return BasicSweeper.split_arguments(parsed, None)[0]
+
+
+def _first_point(override: Any) -> str:
+    """An override at the start of its space, which stands for all that a search may choose."""
+    if not override.is_sweep_override():
+        return str(override.input_line)
+    if override.is_interval_sweep():
+        return f"{override.get_key_element()}={override.value().start}"
+    return f"{override.get_key_element()}={next(override.sweep_string_iterator())}"
 
 
 def typed(cfg: DictConfig, overrides: Sequence[str] = ()) -> schema.Config:
@@ -195,6 +233,8 @@ def _named(error: UserError, cfg: DictConfig) -> UserError:
 def build(node: Any, *args: Any, **kwargs: Any) -> Any:
     """Build the object that a node's `_target_` names; `kwargs` add to or replace its keys.
 
+    Plain nodes were resolved when the config was: text in them that looks like an interpolation stays text.
+
     Raises:
         UserError: the target raised it; Hydra's wrapping is taken off.
     """
@@ -208,5 +248,3 @@ def build(node: Any, *args: Any, **kwargs: Any) -> Any:
                 raise cause from error
             cause = cause.__cause__
         raise
-    Plain nodes were resolved when the config was: text in them that looks like an interpolation stays text.
-

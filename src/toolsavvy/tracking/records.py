@@ -10,7 +10,7 @@ import os
 import platform
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
@@ -22,7 +22,18 @@ from toolsavvy import __version__
 from toolsavvy.errors import UserError
 
 State = Literal["running", "done", "failed", "skipped"]
-NOT_RESULTS = ("paths", "dry_run", "resume", "on_error", "after_sweep", "show", "upload", "logger", "predictions")
+NOT_RESULTS = (
+    "paths",
+    "dry_run",
+    "resume",
+    "on_error",
+    "after_sweep",
+    "objective",
+    "show",
+    "upload",
+    "logger",
+    "predictions",
+)
 """Keys that don't change a run's numbers, and so don't belong to its identity."""
 HEADLINE = ("", "all")
 """Slices whose numbers stand under the suite's own name in W&B; others are `<suite>:<slice>`."""
@@ -214,14 +225,30 @@ def run_folders(outputs: Path) -> Iterator[Path]:
         yield from (p.parent for p in sorted(outputs.glob(depth)))
 
 
-def find_run(outputs: Path, wanted: str) -> Path | None:
-    """The folder of an earlier run with this config hash: a finished one if there is one, else the newest."""
-    found: list[tuple[bool, float, Path]] = []
-    for folder in run_folders(outputs):
-        status = read_status(folder)
-        if read_record(folder).get("config_hash") == wanted and status is not None and status.status != "skipped":
-            found.append((status.status == "done", (folder / "run.json").stat().st_mtime, folder))
-    return max(found)[2] if found else None
+def find_run(outputs: Path, wanted: str, first: Path | None = None) -> Path | None:
+    """The folder of an earlier run with this config hash: a finished one if there is one, else the newest.
+
+    Args:
+        outputs: where runs are.
+        wanted: the hash.
+        first: a folder to look into before all others are read.
+    """
+    if first is not None and read_record(first).get("config_hash") == wanted:
+        status = read_status(first)
+        if status is not None and status.status == "done":
+            return first
+    return find_runs(outputs, [wanted]).get(wanted)
+
+
+def find_runs(outputs: Path, wanted: Collection[str]) -> dict[str, Path]:
+    """Config hash -> folder as in `find_run`, for several of them; those that never ran are left out."""
+    found: dict[str, tuple[bool, float, Path]] = {}
+    for folder in run_folders(outputs) if wanted else ():
+        key = read_record(folder).get("config_hash")
+        if key in wanted and (status := read_status(folder)) is not None and status.status != "skipped":
+            this = (status.status == "done", (folder / "run.json").stat().st_mtime, folder)
+            found[key] = max(found.get(key, this), this)
+    return {key: folder for key, (_, _, folder) in found.items()}
 
 
 def finished_runs(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
@@ -250,10 +277,15 @@ def finished_runs(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
 
 
 def _runs_in(place: Path) -> list[Path]:
-    """A run folder itself, or the jobs of a sweep."""
-    if (place / "run.json").is_file():
+    """A run folder itself, or all below it: jobs of a sweep, sweeps of a method, a whole outputs folder.
+
+    A run that failed before it could write run.json has its status.json.
+    """
+    names = ("run.json", "status.json")
+    if any((place / name).is_file() for name in names):
         return [place]
-    return sorted((p.parent for p in place.glob("*/run.json")), key=lambda p: (len(p.name), p.name))
+    found = {p.parent for depth in ("*", "*/*", "*/*/*") for name in names for p in place.glob(f"{depth}/{name}")}
+    return sorted(found, key=lambda p: (p.parent, len(p.name), p.name))
 
 
 def versions() -> dict[str, str]:

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from toolsavvy.config.compose import Job
-from toolsavvy.tracking.records import Status, config_hash, find_run, is_alive, read_record, read_status
+from toolsavvy.tracking.masking import mask_override
+from toolsavvy.tracking.records import (
+    Status,
+    cell_hash,
+    config_hash,
+    find_run,
+    find_runs,
+    is_alive,
+    read_record,
+    read_status,
+    to_lines,
+    write_atomic,
+)
+
+LEDGER = "sweep.jsonl"
+"""One line a job: what it was, how it stands, where it is."""
 
 _STYLES = {"done": "green", "failed": "red", "running": "yellow", "skipped": "yellow"}
 
@@ -22,15 +41,117 @@ class Outcome:
 
     Args:
         number: of the job.
-        overrides: what it differs in.
+        overrides: what it was asked for, secrets masked.
         folder: where it ran.
         status: as its status.json says, None if it never started.
+        is_over: whether nobody works on it any more, so that a job which still says "running" was cut off.
     """
 
     number: int
     overrides: tuple[str, ...]
     folder: Path
     status: Status | None
+    is_over: bool = False
+
+
+class Ledger:
+    """What became of the jobs of a sweep, read from their folders, and kept in `sweep.jsonl` while they run.
+
+    Args:
+        jobs: as composed, in order.
+        folder: of the sweep.
+        outputs: where earlier runs are.
+        resume: whether runs of another sweep count as this one's.
+    """
+
+    def __init__(self, jobs: Sequence[Job], folder: Path, outputs: Path, *, resume: bool) -> None:
+        """Find the folder of every job."""
+        self.folder = folder
+        self.hashes = [config_hash(job.config) for job in jobs]
+        self._cells = [cell_hash(job.config) for job in jobs]
+        self._seeds = [int(job.config.seed) for job in jobs]
+        self._overrides = [tuple(mask_override(o) for o in job.overrides) for job in jobs]
+        self._folders = [folder / str(i) for i in range(len(jobs))]
+        if resume:
+            fresh = [i for i, own in enumerate(self._folders) if read_status(own) is None]
+            earlier = find_runs(outputs, [self.hashes[i] for i in fresh])
+            for i in fresh:
+                self._folders[i] = earlier.get(self.hashes[i], self._folders[i])
+        self._written = ""
+
+    def outcomes(self, *, is_over: bool = False) -> list[Outcome]:
+        """How every job stands now."""
+        return [
+            Outcome(i, overrides, folder, read_status(folder), is_over)
+            for i, (overrides, folder) in enumerate(zip(self._overrides, self._folders, strict=True))
+        ]
+
+    def waiting(self, since: float) -> int:
+        """How many jobs are not done and have not been started since a moment (seconds since the epoch)."""
+        files = [o.folder / "status.json" for o in self.outcomes() if o.status is None or o.status.status != "done"]
+        return sum(not file.exists() or file.stat().st_mtime < since for file in files)
+
+    def is_done(self) -> bool:
+        """Whether there is nothing left to do."""
+        return all(o.status is not None and o.status.status == "done" for o in self.outcomes())
+
+    def write(self, *, is_over: bool = False) -> list[Outcome]:
+        """Bring `sweep.jsonl` up to date, whole or not at all."""
+        ended = self.outcomes(is_over=is_over)
+        told = zip(ended, differences(ended), strict=True)
+        text = to_lines([self._row(o, differs) for o, differs in told])
+        if text != self._written:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(self.folder / LEDGER, text)
+            self._written = text
+        return ended
+
+    def _row(self, o: Outcome, differs: str) -> dict[str, Any]:
+        """One line of `sweep.jsonl`."""
+        inside = o.folder.is_relative_to(self.folder)
+        return {
+            "job": o.number,
+            "overrides": list(o.overrides),
+            "differs": differs,
+            "status": state_of(o),
+            "error": o.status.error if o.status else None,
+            "wall_seconds": o.status.wall_seconds if o.status else None,
+            "folder": str(o.folder.relative_to(self.folder) if inside else o.folder),
+            "config_hash": self.hashes[o.number],
+            "cell": self._cells[o.number],
+            "seed": self._seeds[o.number],
+            "wandb_id": (read_record(o.folder).get("wandb") or {}).get("id"),
+        }
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Keep `sweep.jsonl` up to date in the meantime, whichever processes the jobs are in.
+
+        Raises:
+            OSError: the folder cannot be made or written to.
+        """
+        self.write()
+        stop = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(stop,), daemon=True)
+        watch.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            watch.join()
+            _drop_raw_config(self.folder)
+
+    def _watch(self, stop: threading.Event) -> None:
+        """Look every second; a disk that is full now may not be later."""
+        while not stop.wait(1.0):
+            _drop_raw_config(self.folder)
+            with contextlib.suppress(OSError):
+                self.write()
+
+
+def _drop_raw_config(folder: Path) -> None:
+    """Hydra's own record of a sweep holds overrides as they were typed, secrets too; every job has its config.yaml."""
+    (folder / "multirun.yaml").unlink(missing_ok=True)
 
 
 def sweep_folder(jobs: Sequence[Job], outputs: Path) -> Path | None:
@@ -47,14 +168,6 @@ def sweep_folder(jobs: Sequence[Job], outputs: Path) -> Path | None:
 def _fits(folder: Path, job: Job) -> bool:
     """Whether a folder is free or holds an earlier run of this very job."""
     return not (folder / "run.json").exists() or read_record(folder).get("config_hash") == config_hash(job.config)
-
-
-def outcome(number: int, job: Job, folder: Path, outputs: Path, *, resume: bool) -> Outcome:
-    """Read how a job ended: in its folder of the sweep, or where a resumed one was found."""
-    place = folder
-    if resume and read_status(folder) is None:
-        place = find_run(outputs, config_hash(job.config)) or folder
-    return Outcome(number, job.overrides, place, read_status(place))
 
 
 def job_table(outcomes: Sequence[Outcome]) -> Table:
@@ -82,7 +195,8 @@ def state_of(o: Outcome) -> str:
     """In a word or two."""
     if o.status is None:
         return "not started"
-    return "cut off" if o.status.status == "running" and not is_alive(o.status) else o.status.status
+    is_cut_off = o.status.status == "running" and (o.is_over or not is_alive(o.status))
+    return "cut off" if is_cut_off else o.status.status
 
 
 def show_jobs(outcomes: Sequence[Outcome], console: Console) -> int:
