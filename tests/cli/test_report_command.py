@@ -19,8 +19,8 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_seeds_are_pooled_from_their_folders_alone(sweep: Path, tmp_path: Path) -> None:
     done = toolsavvy(
-        tmp_path, "method=report", f"runs=[{sweep}]", "method.ratios=[[bm25,bm25]]", "method.slices=[test_seen]",
-        "logger=none",
+        tmp_path, "method=report", "method.kind=seeds", f"runs=[{sweep}]", "method.ratios=[[bm25,bm25]]",
+        "method.slices=[test_seen]", "logger=none",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (run,) = runs(tmp_path)
@@ -46,6 +46,7 @@ def test_seeds_are_pooled_from_their_folders_alone(sweep: Path, tmp_path: Path) 
         (("runs=[nowhere]",), ("'nowhere' holds no run", "expected: run folders")),
         (("runs=[x]", "method.metrics=[recal@5]"), ("method.metrics", "did you mean 'recall'?")),
         (("runs=[x]", "method.ratios=[toolgen]"), ("method.ratios", "pairs of systems")),
+        (("runs=x", "method.ratios=[[a,b]]"), ("method.ratios", "fix: add method.kind=seeds, or pass_rate")),
     ],
 )
 def test_a_report_without_runs_is_refused_before_it_starts(

@@ -102,8 +102,8 @@ def test_every_sweep_says_how_it_is_started(name: str) -> None:
         (["+sweep=seeds"], ("+sweep=seeds", "a sweep is of several jobs", "expected: toolsavvy -m +sweep=seeds")),
         (["-m", "sweep=seeds"], ("command line, sweep=seeds", "expected: toolsavvy -m +sweep=seeds")),
         (["-m", "+sweep=seed", "method=toolgen"], ("'sweep' has no option 'seed'", "did you mean 'seeds'?")),
-        (["-m", "after_sweep=seed", "seed=1,2"], ("after_sweep", "one of seeds, dissociation")),
-        (["method=report", "method.kind=table", "runs=[x]"], ("method.kind", "one of seeds, dissociation")),
+        (["-m", "after_sweep=seed", "seed=1,2"], ("after_sweep", "one of page, seeds, dissociation")),
+        (["method=report", "method.kind=table", "runs=[x]"], ("method.kind", "one of page, seeds, dissociation")),
         (["method=toolgen", "configuration=tg5"], ("'configuration' has no option 'tg5'", "tg_5fm")),
     ],
 )

@@ -158,13 +158,13 @@ class GenerateConfig(MethodConfig):
 
 @dataclass
 class ReportConfig(MethodConfig):
-    """Pools finished runs over their seeds; reads the folders that `runs` names, and no group."""
+    """Tells what finished runs say together; reads the folders that `runs` names, and no group."""
 
-    kind: str = "seeds"
-    """seeds (pooled, compared) | dissociation (what models know beside what they retrieve) | necessity (runs of it) |
-    pass_rate (of suite=downstream, beside retrieval)."""
+    kind: str = "page"
+    """page (everything about any runs) | seeds (pooled, compared) | dissociation (what models know beside what they
+    retrieve) | necessity (runs of it) | pass_rate (of suite=downstream, beside retrieval) | pbt (runs of it)."""
     metrics: list[str] = field(default_factory=list)
-    """`name@k` each, in the order of the columns."""
+    """`name@k` each, in the order of the columns; of page and seeds."""
     slices: list[str] = field(default_factory=list)
     """Test splits and `split/subset`; [] is all of them."""
     ratios: list[Any] = field(default_factory=list)
@@ -184,6 +184,11 @@ class ReportConfig(MethodConfig):
             if not isinstance(pair, list) or len(pair) != 2 or not all(isinstance(name, str) for name in pair):
                 expected = "pairs of systems: [[toolgen_replay,toolgen_stage1]]"
                 raise UserError(f"{pair!r} is no pair", where="method.ratios", expected=expected)
+        for name in ("slices", "ratios"):
+            if self.kind == "page" and getattr(self, name):
+                what = "the page shows all systems and slices, and takes no choice of them"
+                fix = "add method.kind=seeds, or pass_rate"
+                raise UserError(what, where=f"method.{name}", expected="another method.kind", fix=fix)
         at_least(self.resamples, 1, "method.resamples")
 
 

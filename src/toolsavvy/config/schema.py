@@ -20,7 +20,7 @@ FORMATS = (
     *("need", "together", "facts", "inputs", "results", "quiz", "verdict"),
 )
 """Formats of stage-1 rows, as `training.formats` makes them."""
-REPORTS = ("seeds", "dissociation", "necessity", "pass_rate", "pbt")
+REPORTS = ("page", "seeds", "dissociation", "necessity", "pass_rate", "pbt")
 """What method=report can make of finished runs, and a sweep of its jobs."""
 EXPANSIONS = ("template", "llm")
 """Ways to write the profile that a tool's document is extended by."""
@@ -197,16 +197,22 @@ class TrainerConfig:
     devices: int = 1
     """How many; -1 is all."""
     strategy: str = "auto"
-    """auto | ddp."""
+    """auto | ddp (a copy of the model on each device) | fsdp (a shard of it; tuning=full alone) | deepspeed (shards of the
+    optimizer's state)."""
     precision: str = "auto"
     """fp32 | bf16 | auto (bf16 where the processor multiplies it natively)."""
     threads: int | None = None
     """Of torch on the CPU; None is one per core."""
+    zero_stage: int = 2
+    """Of strategy deepspeed: 1 shards the optimizer's state, 2 gradients too."""
+    offload: bool = False
+    """Of strategy deepspeed: keep the optimizer's state in the memory of the CPU."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""
         one_of(self.accelerator, ("cpu", "gpu", "auto"), "trainer.accelerator")
-        one_of(self.strategy, ("auto", "ddp"), "trainer.strategy")
+        one_of(self.strategy, ("auto", "ddp", "fsdp", "deepspeed"), "trainer.strategy")
+        between(self.zero_stage, 1, 2, "trainer.zero_stage")
         one_of(self.precision, ("fp32", "bf16", "auto"), "trainer.precision")
         if self.devices != -1:
             at_least(self.devices, 1, "trainer.devices")
@@ -290,8 +296,8 @@ class Config:
     predictions: Any = True
     """true | false: write predictions and TREC files; a file of predictions, or a list of them: suite=parameters scores
     those (and predictions are written)."""
-    runs: list[str] = field(default_factory=list)
-    """Finished run folders, sweep folders or globs, for method=report and suite=correlation."""
+    runs: Any = field(default_factory=list)
+    """Finished run folders, sweep folders or globs, one or a list, for method=report and suite=correlation."""
     upload: bool = False
     """Store model/ and predictions/ as W&B artifacts."""
     dry_run: bool = False
@@ -301,13 +307,16 @@ class Config:
     on_error: str = "continue"
     """continue | stop."""
     after_sweep: str | None = None
-    """seeds | dissociation | necessity | pass_rate: a report over all jobs of a sweep, at its end."""
+    """page | seeds | dissociation | necessity | pass_rate | pbt: a report over all jobs of a sweep, at its end."""
+    objective: str | None = None
+    """What a search is for (hydra/sweeper=search): `<suite>/<system>/<metric>@<k>`."""
     show: int = 0
     """Test queries to print with every system's answers."""
 
     def __post_init__(self) -> None:
         """Check words and ranges."""
         one_of(self.on_error, ("continue", "stop"), "on_error")
+        self.runs = _places(self.runs)
         if self.after_sweep is not None:
             one_of(self.after_sweep, REPORTS, "after_sweep")
         at_least(self.show, 0, "show")
@@ -315,6 +324,17 @@ class Config:
         between(self.seed, 0, LARGEST_SEED, "seed")
         for stage in self.stages:
             one_of(stage, ("memorization", "retrieval"), "stages")
+
+
+def _places(value: Any) -> list[str]:
+    """Folders as a list, also where one is named without brackets."""
+    found = [value] if isinstance(value, str) else value
+    if isinstance(found, list | tuple) and all(isinstance(place, str) and place.strip() for place in found):
+        return list(found)
+    raise UserError(
+        f"{value!r} is no valid value", where="runs", expected="a folder or glob, or a list of them",
+        fix="runs='outputs/toolgen/*', or runs='[FOLDER,FOLDER]'",
+    )  # fmt: skip
 
 
 def _check_predictions(value: Any) -> None:

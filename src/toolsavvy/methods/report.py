@@ -1,9 +1,9 @@
-"""Finished runs as one table: reads run folders, pools the seeds of a cell, prints and writes what comes out.
+"""What finished runs say together, read from their folders: one page about any set of them, or a special table.
 
-`method.kind=dissociation` puts what models know beside what they find, `necessity` sets runs of method=necessity beside
-one another, `pass_rate` draws those of suite=downstream against retrieval, `pbt` pools those of method=pbt; with a
-suite over other suites' numbers (`suite=correlation`) it runs that instead. The same reports stand at the end of a
-sweep that names one.
+`method.kind=page` writes report.html, report.md and report.csv; `seeds` pools the seeds of a cell, `dissociation` puts
+what models know beside what they find, `necessity` sets runs of method=necessity beside one another, `pass_rate` draws
+those of suite=downstream against retrieval, `pbt` pools those of method=pbt; with a suite over other suites' numbers
+(`suite=correlation`) it runs that instead. The same reports stand at the end of a sweep that names one.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ from toolsavvy.methods.arguments.pooled import show_pbt
 from toolsavvy.methods.dissociation import gather
 from toolsavvy.methods.dissociation_report import show as show_dissociation
 from toolsavvy.methods.knowing.compared import show_compared
+from toolsavvy.methods.overview.gathering import read_runs
+from toolsavvy.methods.overview.tables import best_table
+from toolsavvy.methods.overview.writing import overview, write
 from toolsavvy.methods.passing_report import show_passing
 from toolsavvy.methods.pooling import MEAN, Pooled, pool_seeds
+from toolsavvy.methods.story import rich_table
 from toolsavvy.report import comparison_table, console, markdown, result_table
 from toolsavvy.suites.table import write_jsonl
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import finished_runs, read_record
+from toolsavvy.tracking.workspace import check_upload, upload_workspaces
 
-DISSOCIATION, NECESSITY, PASS_RATE, PBT = "dissociation", "necessity", "pass_rate", "pbt"
+PAGE, DISSOCIATION, NECESSITY, PASS_RATE, PBT = "page", "dissociation", "necessity", "pass_rate", "pbt"
 COLUMNS = tuple(f.name for f in fields(Pooled))
 
 
@@ -37,7 +42,23 @@ def run(cfg: Config, run: Run) -> None:
     """Correlate, or report on the runs: print, and write into the run's folder."""
     if run_after(cfg, run):
         return
+    if cfg.upload:
+        check_upload(cfg.logger)
     folders, unfinished = finished_runs(cfg.runs)
+    _report(cfg, run, folders, [f for f in unfinished if f != run.dir.resolve()])
+    if cfg.upload and run.is_writer:
+        for address in upload_workspaces(cfg, folders):
+            console().print(f"workspace: {address}", soft_wrap=True, markup=False)
+
+
+def _report(cfg: Config, run: Run, folders: Sequence[Path], unfinished: Sequence[Path]) -> None:
+    """The report that was asked for."""
+    if cfg.method.kind == PAGE:
+        run.note(runs=[str(f) for f in folders])
+        with run.stage("gather"):
+            if run.is_writer:
+                show_page(cfg.method, folders, unfinished, run.dir.resolve())
+        return
     for folder in unfinished:
         console().print(f"[yellow]left out, not done:[/yellow] {escape(str(folder))}", soft_wrap=True)
     run.note(runs=[str(f) for f in folders])
@@ -80,6 +101,9 @@ def after_sweep(settings: ReportConfig, folders: Sequence[Path], missing: Sequen
     Raises:
         UserError: the jobs left nothing to report on.
     """
+    if settings.kind == PAGE:
+        show_page(settings, folders, [f for f in finished_runs([str(folder)])[1] if f not in folders], folder.resolve())
+        return
     if settings.kind == DISSOCIATION:
         show_dissociation(gather(folders, missing, settings.resamples), folder, _place(folders))
         return
@@ -95,6 +119,24 @@ def after_sweep(settings: ReportConfig, folders: Sequence[Path], missing: Sequen
     for sentence in missing:
         console().print(f"[yellow]left out:[/yellow] {escape(sentence)}", soft_wrap=True)
     show_pooled(settings, pool(settings, folders), folders, folder)
+
+
+def show_page(settings: ReportConfig, done: Sequence[Path], others: Sequence[Path], folder: Path) -> None:
+    """Everything about any runs: write `report.html`, `report.md` and `report.csv`; print who is best.
+
+    Raises:
+        UserError: nothing but reports.
+    """
+    runs = read_runs([f.resolve() for f in done], [f.resolve() for f in others], folder)
+    told = overview(runs, folder, _metrics(settings), settings.resamples)
+    write(told, folder)
+    out = console()
+    if told.boards:
+        best = best_table(told.boards, told.labels)
+        out.print(rich_table(best.caption, best.head, best.texts))
+    for one in runs.unfinished:
+        out.print(f"[yellow]{escape(one.state)}:[/yellow] {escape(one.name)}: {escape(one.error)}", soft_wrap=True)
+    out.print(f"report.html, report.md and report.csv: {folder}", soft_wrap=True, markup=False)
 
 
 def pool(settings: ReportConfig, folders: Sequence[Path]) -> list[Pooled]:

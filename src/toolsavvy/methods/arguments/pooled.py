@@ -124,15 +124,24 @@ def show_pbt(folders: Sequence[Path], folder: Path, resamples: int, missing: Seq
     """
     for sentence in missing:
         console().print(f"[yellow]left out:[/yellow] {escape(sentence)}", soft_wrap=True)
-    pools = gather(folders)
-    tables = [table for pool in pools for table in _tables(pool, resamples)] + _signals(pools)
-    for title, head, rows in tables:
+    told = tables(folders, resamples)
+    for title, head, rows in told:
         console().print(rich_table(title, head, rows))
     with atomic_write(folder / "pbt.md", text=True) as file:
-        file.write("\n\n".join(_markdown(*table) for table in tables) + "\n")
-    sections = tuple(Section(title, tables=(Table(tuple(head), rows),)) for title, head, rows in tables)
+        file.write("\n\n".join(_markdown(*table) for table in told) + "\n")
+    sections = tuple(Section(title, tables=(Table(tuple(head), rows),)) for title, head, rows in told)
     Page("Arguments: runs side by side", sections).write(folder / "report.html")
     console().print(f"pbt.md and report.html: {folder}", soft_wrap=True, markup=False)
+
+
+def tables(folders: Sequence[Path], resamples: int) -> list[tuple[str, list[str], list[list[str]]]]:
+    """Title, head and rows: every benchmark, then signals by benchmark.
+
+    Raises:
+        UserError: as `gather`.
+    """
+    pools = gather(folders)
+    return [table for pool in pools for table in _tables(pool, resamples)] + _signals(pools)
 
 
 def _tables(pool: Pool, resamples: int) -> list[tuple[str, list[str], list[list[str]]]]:
@@ -170,15 +179,15 @@ def _leads(pool: Pool, resamples: int) -> list[list[str]]:
 
 def _signals(pools: Sequence[Pool]) -> list[tuple[str, list[str], list[list[str]]]]:
     """AUC of every signal on test fields and calls, benchmark by benchmark, mean over seeds with its range."""
-    tables = []
+    found = []
     for of in ("fields", "calls"):
         names = list(dict.fromkeys(signal for pool in pools for kind, signal in pool.areas if kind == of))
         rows = [[name, *(_spread(pool.areas.get((of, name), ())) for pool in pools)] for name in names]
         if rows:
-            tables.append(
+            found.append(
                 (f"AUC on test {of}: mean over seeds (lowest to highest)", ["signal", *(p.name for p in pools)], rows)
             )
-    return tables
+    return found
 
 
 def _spread(found: Sequence[float]) -> str:
