@@ -10,6 +10,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -21,6 +22,8 @@ from toolsavvy.quantization import balanced_tree, residual_codes
 SCHEMES = ("atomic", "hierarchical", "semantic", "numeric")
 QUANTIZERS = ("balanced", "residual", "residual_cousage")
 HASHED_DIMENSIONS = 256
+HASHED_BLOCK = 10_000
+"""Documents hashed at once."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,13 @@ def codes(
         paths = residual_codes(vectors, branches, levels or _levels(len(catalog), branches), seed, sinkhorn=cousage)
     else:
         raise _unknown(quantizer, QUANTIZERS, "indexing.quantizer")
-    return CodeBook(scheme, tuple(tuple(f"<c{d}_{c}>" for d, c in enumerate(p)) for p in paths), virtual=True)
+    return CodeBook(scheme, tuple(tuple(map(_symbol, range(len(p)), p)) for p in paths), virtual=True)
+
+
+@cache
+def _symbol(level: int, code: int) -> str:
+    """A virtual token of a path, one object however many tools share it."""
+    return f"<c{level}_{code}>"
 
 
 def _unknown(word: str, options: tuple[str, ...], where: str) -> UserError:
@@ -170,23 +179,36 @@ def _free(name: tuple[str, ...], taken: set[tuple[str, ...]]) -> tuple[str, ...]
 
 
 def hashed_tfidf(documents: Sequence[str], dimensions: int = HASHED_DIMENSIONS) -> np.ndarray:
-    """Unit vectors [document, dimensions] of hashed words: what remains of the text where there is no encoder.
+    """Unit vectors float32 [document, dimensions] of hashed words: what remains of texts where there is no encoder.
 
-    Two hashes decide a word's dimension and sign, so that collisions cancel on average.
+    Two hashes decide a word's dimension and sign, so that collisions cancel on average. Worked off in blocks, so that
+    a million documents take little more than their vectors.
     """
-    hashes: dict[str, int] = {}
+    vectors = np.zeros((len(documents), dimensions), dtype=np.float32)
+    blocks = [slice(i, i + HASHED_BLOCK) for i in range(0, len(documents), HASHED_BLOCK)]
+    for block in blocks:
+        _count_words(documents[block], vectors[block])
+    used = sum((np.count_nonzero(vectors[block], axis=0) for block in blocks), np.zeros(dimensions, dtype=np.int64))
+    weights = np.log((1 + len(documents)) / (1 + used)) + 1
+    for block in blocks:
+        weighted = np.sign(vectors[block]) * np.log1p(np.abs(vectors[block])) * weights
+        vectors[block] = weighted / np.maximum(np.linalg.norm(weighted, axis=1, keepdims=True), 1e-9)
+    return vectors
+
+
+def _count_words(documents: Sequence[str], counts: np.ndarray) -> None:
+    """Add the signed counts of hashed words to float32 [document, dimensions]."""
+    width, seen = counts.shape[1], dict[str, tuple[int, float]]()
     rows, columns, signs = [], [], []
     for row, document in enumerate(documents):
         for word in split_words(document).split():
-            value = hashes.setdefault(word, zlib.crc32(word.encode()))
+            if (place := seen.get(word)) is None:
+                value = zlib.crc32(word.encode())
+                place = seen[word] = value % width, 1.0 if value >> 31 else -1.0
             rows.append(row)
-            columns.append(value % dimensions)
-            signs.append(1.0 if value >> 31 else -1.0)
-    counts = np.zeros((len(documents), dimensions), dtype=np.float32)
+            columns.append(place[0])
+            signs.append(place[1])
     np.add.at(counts, (np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)), np.array(signs))
-    weights = np.log((1 + len(documents)) / (1 + (counts != 0).sum(0))) + 1
-    vectors = np.sign(counts) * np.log1p(np.abs(counts)) * weights
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
 def co_used(catalog: Catalog, queries: Sequence[Query]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,35 +12,63 @@ import numpy as np
 
 LLOYD_STEPS = 15
 SINKHORN_STEPS = 50
+SAMPLE = 2**16
+"""Vectors that centres are computed from, at most: the published catalogs are below it."""
 
 
 def balanced_tree(vectors: np.ndarray, branches: int, seed: int = 0) -> list[tuple[int, ...]]:
     """Path of each vector in a tree of even k-means clusters, down to leaves of one vector.
 
     No cluster holds more than ceil(size / branches) of its parent's vectors, so the depth is that of a full tree and
-    identical vectors part too.
+    identical vectors part too. Time grows as n log n: centres of a cluster above `SAMPLE` follow from a sample of it.
     """
     rng = np.random.default_rng(seed)
-    paths: list[tuple[int, ...]] = [()] * len(vectors)
-    pending = [np.arange(len(vectors))]
+    paths = np.full((len(vectors), _depth(len(vectors), branches)), -1, dtype=np.int32)
+    pending = [(np.arange(len(vectors)), 0)]
     while pending:
-        members = pending.pop()
+        members, depth = pending.pop()
         if len(members) <= branches:
-            for code, member in enumerate(members):
-                paths[member] += (code,)
+            paths[members, depth] = np.arange(len(members))
             continue
-        labels = balanced_kmeans(vectors[members], branches, rng)
-        for code in range(branches):
-            cluster = members[labels == code]
-            for member in cluster:
-                paths[member] += (code,)
-            if len(cluster):
-                pending.append(cluster)
-    return paths
+        labels = balanced_kmeans(vectors, branches, rng, members)
+        paths[members, depth] = labels
+        order = np.argsort(labels, kind="stable")
+        clusters = np.split(members[order], np.cumsum(np.bincount(labels, minlength=branches))[:-1])
+        pending += [(cluster, depth + 1) for cluster in clusters if len(cluster)]
+    ends = (paths >= 0).sum(1).tolist()
+    return [tuple(path[:end]) for path, end in zip(paths.tolist(), ends, strict=True)]
 
 
-def balanced_kmeans(vectors: np.ndarray, clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """Label of each vector, int64 [n]; no label occurs more than ceil(n / clusters) times."""
+def _depth(count: int, branches: int) -> int:
+    """Levels of a full tree over `count` leaves."""
+    levels = 1
+    while count > branches:
+        count, levels = -(-count // branches), levels + 1
+    return levels
+
+
+def balanced_kmeans(
+    vectors: np.ndarray, clusters: int, rng: np.random.Generator, members: np.ndarray | None = None
+) -> np.ndarray:
+    """Label of each vector, int64 [n]; no label occurs more than ceil(n / clusters) times.
+
+    Args:
+        vectors: float [all, dim].
+        clusters: how many.
+        rng: draws the first centres, and the sample that more than `SAMPLE` vectors' centres follow from.
+        members: int64 [n], rows of `vectors` to divide; None: all. Large clusters are never copied as a whole.
+    """
+    members = np.arange(len(vectors)) if members is None else members
+    if len(members) <= SAMPLE:
+        return _lloyd(vectors[members], clusters, rng)[0]
+    centres = _lloyd(vectors[np.sort(rng.choice(members, SAMPLE, replace=False))], clusters, rng)[1]
+    blocks = (members[i : i + SAMPLE] for i in range(0, len(members), SAMPLE))
+    costs = np.concatenate([squared_distances(vectors[block], centres) for block in blocks])
+    return assign(costs, np.full(clusters, -(-len(members) // clusters)))
+
+
+def _lloyd(vectors: np.ndarray, clusters: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Balanced k-means of all vectors at once: labels and centres."""
     capacity = -(-len(vectors) // clusters)
     centres = vectors[rng.choice(len(vectors), clusters, replace=False)]
     labels = np.full(len(vectors), -1)
@@ -50,7 +78,7 @@ def balanced_kmeans(vectors: np.ndarray, clusters: int, rng: np.random.Generator
             break
         labels = new
         centres = _means(vectors, labels, centres)
-    return labels
+    return labels, centres
 
 
 def assign(costs: np.ndarray, capacities: np.ndarray) -> np.ndarray:
