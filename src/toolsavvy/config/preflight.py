@@ -37,6 +37,7 @@ from toolsavvy.config.sources import (
     refuse_double,
     targets,
 )
+from toolsavvy.config.trainers import check_trainer
 from toolsavvy.config.values import fits, kinds, wanted
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -90,7 +91,7 @@ def preflight(job: Job) -> schema.Config:
     for key, node in (found for where, part in nodes.items() for found in targets(part, where)):
         check_chat(node, key)
         check_retrieval_model(node, key)
-    _check_trainer(config)
+    check_trainer(config)
     _check_logger(config.logger)
     _check_outputs(config, job)
     return config
@@ -346,18 +347,6 @@ def _check_logger(logger: schema.LoggerConfig) -> None:
     if logger.name == "wandb" and logger.mode == "online" and not has_login:
         fix = "set WANDB_API_KEY, or logger.mode=offline and `wandb sync` later"
         raise UserError("W&B has no key", where="logger.mode", expected="auto or offline without a key", fix=fix)
-
-
-def _check_trainer(config: schema.Config) -> None:
-    """A GPU that is asked for must be there; torch is imported only then."""
-    if config.trainer.accelerator != "gpu" or not config.method.uses:
-        return
-    import torch
-
-    if not torch.cuda.is_available():
-        raise UserError(
-            "no GPU is visible to torch", where="trainer.accelerator", expected="cpu", fix="add trainer=cpu"
-        )
 
 
 def _check_outputs(config: schema.Config, job: Job) -> None:

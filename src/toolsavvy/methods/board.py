@@ -13,6 +13,7 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import RetrievalSet
 from toolsavvy.errors import UserError, did_you_mean
 from toolsavvy.methods.arrays import load_arrays, save_arrays
+from toolsavvy.methods.common import learns
 from toolsavvy.methods.probing import Probing
 from toolsavvy.metrics import GoldMatrix, per_query
 from toolsavvy.retrieval.fusion import fuse
@@ -73,7 +74,15 @@ class Board:
         return name in self.systems
 
     def add(self, name: str, retriever: Retriever) -> None:
-        """Fit a retriever and rank every test split; a generative one also freely."""
+        """Fit a retriever and rank every test split; a generative one also freely.
+
+        Further ranks of a distributed training rank nothing: they help to train what learns.
+        """
+        if not self.run.is_writer:
+            if learns(retriever) and not all(self.has(name + suffix) for suffix in self.views):
+                view = next(iter(self.views.values()))
+                retriever.fit(view.catalog, view.train)
+            return
         if isinstance(retriever, ToolGen):
             self.add_generator(name, retriever)
             return
@@ -104,6 +113,8 @@ class Board:
 
     def add_generator(self, name: str, retriever: ToolGen) -> None:
         """Rank with a generative retriever, constrained and free, and ask its model what it knows of tools."""
+        if not self.run.is_writer:
+            return
         retriever.fit(self.data.catalog, self.data.train)  # the model holds this very catalog, else nothing is asked
         if self.probing:
             self.probing.ask(name, retriever.tools, precision=retriever.precision)
@@ -128,6 +139,8 @@ class Board:
             rule: rrf | minmax | zscore.
             weights: member -> weight; where none are given, two members' are chosen on the validation queries.
         """
+        if not self.run.is_writer:
+            return
         refuse_unknown_members(name, members, self.systems)
         parts = {m: self.systems[m].get("", self.systems[m].get(CONSTRAINED, {})) for m in members}
         if not weights and len(members) == 2 and all("validation" in rankings for rankings in parts.values()):

@@ -126,7 +126,22 @@ def reading_instructions(node: Any) -> Any:
 def hardware(cfg: Config) -> Hardware:
     """The trainer group as `training` wants it."""
     t = cfg.trainer
-    return Hardware(t.accelerator, t.devices, t.strategy, t.precision, t.threads)
+    return Hardware(t.accelerator, t.devices, t.strategy, t.precision, t.threads, t.zero_stage, t.offload)
+
+
+def leave(run: Run) -> None:
+    """End a further rank of a distributed training after its last step: all that follows is the first one's work.
+
+    Raises:
+        SystemExit: with exit code 0, on every rank but the first.
+    """
+    if not run.is_writer:
+        raise SystemExit(0)
+
+
+def learns(retriever: Retriever) -> bool:
+    """Whether a retriever, or a part of it, trains: every rank must take part then."""
+    return any(isinstance(part, FineTuned) for part in with_parts(retriever))
 
 
 def neighbours(cfg: Config, catalog: Catalog, n: int) -> np.ndarray:

@@ -24,6 +24,8 @@ from toolsavvy.methods.after import run_after
 from toolsavvy.methods.board import Board, refuse_unknown_members
 from toolsavvy.methods.common import (
     hardware,
+    learns,
+    leave,
     load_catalog,
     load_suites,
     make_retrievers,
@@ -43,8 +45,8 @@ from toolsavvy.tracking import Run
 from toolsavvy.training.contrastive import Examples, Settings, Validation, refuse_idle
 from toolsavvy.training.finetuned import LoRA, document_texts, tune
 from toolsavvy.training.instructions import has_instructions, with_templates
-from toolsavvy.training.losses import wait_for_all
 from toolsavvy.training.negatives import Filter, Pools, Twins, given, mine, shared_golds
+from toolsavvy.training.ranks import wait_for_all
 
 
 def run(cfg: Config, run: Run) -> None:
@@ -67,6 +69,7 @@ def run(cfg: Config, run: Run) -> None:
     twins = twins_of(cfg, data, encoder)
     pools = negatives(cfg, run, data, encoder, twins)
     models = {name: train(cfg, run, data, encoder, pools, twins, name) for name in cfg.method.recipes}
+    leave(run)
     for name, folder in models.items():
         board.add(f"contrastive_{name}", Dense(saved(reader, folder)))
     for name, fusion in cfg.method.fusions.items():
@@ -136,7 +139,7 @@ def twins_of(cfg: Config, data: RetrievalSet, encoder: Encoder) -> Twins:
 
 
 def negatives(cfg: Config, run: Run, data: RetrievalSet, encoder: Encoder, twins: Twins) -> Pools | None:
-    """Hard negatives of every training query, mined once for all recipes."""
+    """Hard negatives of every training query, mined once for all recipes; by the first of several processes."""
     if not any(recipe.negatives for recipe in cfg.method.recipes.values()):
         return None
     if cfg.method.mining.given:
@@ -151,7 +154,10 @@ def negatives(cfg: Config, run: Run, data: RetrievalSet, encoder: Encoder, twins
         else:  # asked as it is itself configured, and given what retrievers that learn are given
             only = replace(cfg, retriever={"mining": node}, method=replace(cfg.method, instructions=[]))
             retriever = make_retrievers(only, data)["mining"]
-        retriever = retriever.fit(data.catalog, data.train)
+        if run.is_writer or learns(retriever):
+            retriever = retriever.fit(data.catalog, data.train)
+        if not run.is_writer:
+            return Pools(tuple(() for _ in data.train), {})  # the first process's own come with its examples
         window, rule = cfg.method.mining.window, Filter(cfg.method.mining.relative, cfg.method.mining.margin)
         pools = mine(
             retriever, data.catalog, data.train, window=(window[0], window[1]), score_filter=rule, twins=twins
@@ -189,11 +195,12 @@ def train(
         relevant_indices(data.catalog, data.train), pools, twins, shared_golds(data.catalog, data.train),
     )  # fmt: skip
     settings = settings_of(cfg, recipe)
-    refuse_idle(examples, settings, f"method.recipes.{name}")
+    if run.is_writer:  # its examples are everybody's
+        refuse_idle(examples, settings, f"method.recipes.{name}")
     with run.stage(f"train {name}"):
         model, history = tune(
             encoder, examples, settings, lora=lora_of(cfg), hardware=hardware(cfg),
-            validation=validation_of(cfg, data, encoder, recipe), checkpoint=checkpoint, watch=curves(run, name),
+            validation=validation_of(cfg, run, data, encoder, recipe), checkpoint=checkpoint, watch=curves(run, name),
         )  # fmt: skip
     best = max((point["recall@1"] for point in history if "recall@1" in point), default=None)
     run.note(**{f"train_{name}": {"pairs": len(examples.pairs), "validation_recall@1": best}})
@@ -231,10 +238,10 @@ def lora_of(cfg: Config) -> LoRA | None:
 
 
 def validation_of(
-    cfg: Config, data: RetrievalSet, encoder: Encoder, recipe: ContrastiveRecipeConfig
+    cfg: Config, run: Run, data: RetrievalSet, encoder: Encoder, recipe: ContrastiveRecipeConfig
 ) -> Validation | None:
     """What chooses the epoch: validation queries against their golds and what the untrained encoder ranks highest."""
-    if recipe.keep == "last" or not data.validation:
+    if recipe.keep == "last" or not data.validation or not run.is_writer:
         return None
     asked = "with" if recipe.instructions == "with" else "without"
     texts = [wordings(encoder, q, asked)[0] for q in data.validation]

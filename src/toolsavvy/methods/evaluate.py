@@ -27,7 +27,7 @@ def run(cfg: Config, run: Run) -> None:
 def rank(cfg: Config, run: Run) -> list[Outcome]:
     """Rank every test split with every retriever, ask all systems what they know, and score rankings and answers."""
     from toolsavvy.methods.board import Board
-    from toolsavvy.methods.common import load_catalog, load_suites, make_retrievers, show_answers, show_outcomes
+    from toolsavvy.methods.common import leave, load_catalog, load_suites, make_retrievers, show_answers, show_outcomes
     from toolsavvy.methods.probing import Probing, untrained
 
     data = load_catalog(cfg, run)
@@ -35,10 +35,11 @@ def rank(cfg: Config, run: Run) -> list[Outcome]:
     board = Board(
         data, load_suites(cfg, run), run, cfg.method.depth, instructions=cfg.method.instructions, probing=probing
     )  # fmt: skip
-    if probing and cfg.method.probe_model:
+    if probing and cfg.method.probe_model and run.is_writer:
         probing.before(untrained(cfg))
     for name, retriever in make_retrievers(cfg, data).items():
         board.add(name, retriever)
+    leave(run)
     outcomes = board.score()
     show_outcomes(outcomes, data, run, board.facts, probing.mute)
     show_answers(outcomes, cfg.show)

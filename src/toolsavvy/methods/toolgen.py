@@ -23,6 +23,7 @@ from toolsavvy.methods.benchmarks import training_needs
 from toolsavvy.methods.board import Board, refuse_unknown_members
 from toolsavvy.methods.common import (
     hardware,
+    leave,
     load_catalog,
     load_suites,
     make_retrievers,
@@ -58,7 +59,7 @@ def run(cfg: Config, run: Run) -> None:
         for name, retriever in make_retrievers(cfg, data).items():
             board.add(name, retriever)
     tools = prepare(cfg, data)
-    if probing and not cfg.method.resume_from:
+    if probing and not cfg.method.resume_from and run.is_writer:
         place(tools.model, cfg.trainer.accelerator)
         probing.before(tools)
     stage_1 = memorize(cfg, run, data, tools)
@@ -67,6 +68,7 @@ def run(cfg: Config, run: Run) -> None:
         for name, recipe in cfg.method.recipes.items():
             learn_retrieval(cfg, run, data, tools, stage_1, name, recipe)
             board.add_generator(f"toolgen_{name}", retriever_of(cfg, tools))
+    leave(run)
     for name, fusion in cfg.method.fusions.items():
         board.fuse(name, fusion.members, fusion.rule, fusion.weights)
     with run.stage("save model"):
@@ -197,7 +199,8 @@ def train(
     run.note(**{name: {"rows": len(rows), "tokens": module.tokens, "tokens_per_second": module.tokens_per_second}})
     weights = module.chosen()
     restore(tools.model, weights)
-    save_tensors(weights, path)
+    if run.is_writer:
+        save_tensors(weights, path)
     return weights
 
 

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from toolsavvy.errors import UserError
-from toolsavvy.training.losses import Contrast, info_nce, process, replayed_loss
+from toolsavvy.training.losses import Contrast, info_nce, replayed_loss
 from toolsavvy.training.negatives import Pools, Twins
+from toolsavvy.training.ranks import of_first, process
 from toolsavvy.training.sampling import Pair
 from toolsavvy.training.schedule import linear
 from toolsavvy.training.validation import full_recall
@@ -149,6 +150,11 @@ class ContrastiveModule(pl.LightningModule):
         self.best: tuple[float, dict[str, Tensor]] | None = None
         self.history: list[dict[str, float]] = []
 
+    def on_fit_start(self) -> None:
+        """All processes learn from the first one's examples: negatives that each mines itself may differ."""
+        self.examples = of_first(self.examples)
+        self.twins = self.examples.twins or Twins(self.examples.documents)
+
     def embed(self, texts: Sequence[str]) -> Tensor:
         """Unit vectors [text, dimension], with gradients where they are recorded."""
         features = self.model.preprocess(list(texts))
@@ -222,8 +228,8 @@ class ContrastiveModule(pl.LightningModule):
 
     @torch.no_grad()
     def on_train_epoch_end(self) -> None:
-        """Keep the weights of the best validation recall@1 (the earliest, when equal)."""
-        if self.validation is None:
+        """Keep the weights of the best validation recall@1 (the earliest, when equal), on the first process."""
+        if self.validation is None or process()[0] != 0:
             return
         self.model.eval()
         recall = self._validate(self.validation)

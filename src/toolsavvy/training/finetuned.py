@@ -27,6 +27,7 @@ from toolsavvy.training.contrastive import (
 )
 from toolsavvy.training.fitting import Hardware, fit
 from toolsavvy.training.negatives import shared_golds
+from toolsavvy.training.ranks import process
 from toolsavvy.training.sampling import DistinctTools
 
 
@@ -80,6 +81,7 @@ def tune(
     limit, read = model.max_seq_length, encoder.max_tokens  # what evaluation cuts off is no use in training
     model.max_seq_length = min(settings.max_length, read) if read else settings.max_length
     wrapped = _with_adapters(model, lora, settings.seed) if lora else None
+    freeze_idle(model, examples.documents[0])
     sampler = DistinctTools(examples.pairs, settings.batch_size, settings.seed)
     steps = settings.epochs * len(sampler)
     module = ContrastiveModule(model, examples, settings, steps=steps, validation=validation, watch=watch)
@@ -96,6 +98,19 @@ def tune(
             model[0].model = wrapped.merge_and_unload()
     model.max_seq_length = limit
     return model.eval(), module.history
+
+
+def freeze_idle(model: Any, text: str) -> None:
+    """Freeze what takes no part in an embedding (BERT's pooler): several processes wait for every gradient."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    features = {
+        k: v.to(model.device) if isinstance(v, torch.Tensor) else v for k, v in model.preprocess([text]).items()
+    }
+    with torch.enable_grad():
+        vector = model.eval()(features)["sentence_embedding"]
+        gradients = torch.autograd.grad(vector.float().sum(), parameters, allow_unused=True)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.requires_grad_(gradient is not None)
 
 
 def _with_adapters(model: Any, lora: LoRA, seed: int) -> Any:
@@ -187,7 +202,8 @@ class FineTuned:
         model, self.history = tune(
             self.encoder, examples, self.settings, validation=validation, hardware=self.hardware
         )  # fmt: skip
-        self._dense = Dense(self.encoder.with_model(model)).fit(catalog)
+        dense = Dense(self.encoder.with_model(model))
+        self._dense = dense.fit(catalog) if process()[0] == 0 else dense
         return self
 
     def search(self, queries: Sequence[Query], k: int) -> Ranking:

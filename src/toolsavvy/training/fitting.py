@@ -14,9 +14,14 @@ from typing import Any
 
 import pytorch_lightning as pl
 import torch
+from pytorch_lightning.utilities.model_helpers import is_overridden
 from torch.utils.data import DataLoader
 
+from toolsavvy.errors import UserError
 from toolsavvy.models.loading import resolve_precision
+from toolsavvy.tracking.run import is_writer
+from toolsavvy.training.launching import RankLost, follow_first, soon_lost
+from toolsavvy.training.strategies import strategy_of
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +33,11 @@ class Hardware:
     Args:
         accelerator: cpu | gpu | auto.
         devices: how many.
-        strategy: Lightning's.
+        strategy: auto | ddp | fsdp | deepspeed.
         precision: fp32 | bf16 | auto (bf16 where the processor multiplies it natively).
         threads: of torch on the CPU; None leaves them.
+        zero_stage: of DeepSpeed, 1 or 2.
+        offload: DeepSpeed keeps the optimizer's state in the memory of the CPU.
     """
 
     accelerator: str = "cpu"
@@ -38,11 +45,18 @@ class Hardware:
     strategy: str = "auto"
     precision: str = "auto"
     threads: int | None = None
+    zero_stage: int = 2
+    offload: bool = False
+
+    @property
+    def is_bf16(self) -> bool:
+        """Whether products are taken in bfloat16."""
+        return resolve_precision(self.precision, self.accelerator) == "bf16"
 
     @property
     def lightning_precision(self) -> Any:
-        """Lightning's name of the precision."""
-        return "bf16-mixed" if resolve_precision(self.precision, self.accelerator) == "bf16" else "32-true"
+        """Lightning's name of the precision; shards see to theirs themselves."""
+        return "bf16-mixed" if self.is_bf16 and self.strategy != "fsdp" else "32-true"
 
 
 def fit(
@@ -69,15 +83,22 @@ def fit(
     hardware = hardware or Hardware()
     if hardware.threads:
         torch.set_num_threads(hardware.threads)
+    if hardware.strategy == "fsdp":
+        refuse_unshardable(module)
     module.train()  # models are loaded for inference, and Lightning leaves them so: dropout would stay off
-    with _quiet(), _ctrl_c(), torch.random.fork_rng():
+    follow_first()
+    with _quiet(), _ctrl_c(), _told(), torch.random.fork_rng():
         torch.manual_seed(seed)
+        strategy = strategy_of(
+            hardware.strategy, hardware.devices, bf16=hardware.is_bf16, stage=hardware.zero_stage,
+            offload=hardware.offload,
+        )  # fmt: skip
         trainer = pl.Trainer(
-            accelerator=hardware.accelerator, devices=hardware.devices, strategy=hardware.strategy,
+            accelerator=hardware.accelerator, devices=hardware.devices, strategy=strategy,
             precision=hardware.lightning_precision, max_epochs=epochs, gradient_clip_val=1.0,
             accumulate_grad_batches=accumulate, logger=False, use_distributed_sampler=False,
             enable_checkpointing=checkpoint is not None, callbacks=_every_epoch(checkpoint),
-            enable_model_summary=False, enable_progress_bar=sys.stderr.isatty(),
+            enable_model_summary=False, enable_progress_bar=sys.stderr.isatty() and is_writer(),
         )  # fmt: skip
         before = _resumable(checkpoint)
         if isinstance(data, DataLoader):
@@ -85,6 +106,34 @@ def fit(
         else:
             trainer.fit(module, datamodule=data, ckpt_path=before, weights_only=True)
     module.eval()
+
+
+def refuse_unshardable(module: pl.LightningModule) -> None:
+    """Only modules that know how are trained in shards, and only as a whole.
+
+    Raises:
+        UserError: an encoder, or adapters.
+    """
+    is_partial = not all(p.requires_grad for p in module.parameters())
+    if not is_overridden("configure_model", module) or is_partial:
+        what = "adapters are" if is_partial else f"a {type(module).__name__} is"
+        raise UserError(
+            f"{what} not trained in shards", where="trainer.strategy=fsdp",
+            expected="a causal language model whose every weight trains (tuning=full)", fix="trainer=ddp",
+        )  # fmt: skip
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """An error that comes from the end of another process is told as that."""
+    try:
+        yield
+    except RankLost:
+        raise
+    except Exception as error:
+        if isinstance(error, RuntimeError) and (gone := soon_lost()) is not None:
+            raise gone from error
+        raise
 
 
 def _every_epoch(checkpoint: Path | None) -> list[Any]:
@@ -112,7 +161,7 @@ def _resumable(checkpoint: Path | None) -> Path | None:
         torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
     except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
         log.warning("%s is damaged: training starts anew", checkpoint.name)
-        checkpoint.unlink()
+        checkpoint.unlink(missing_ok=True)
         return None
     return checkpoint
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch.utils.data import DataLoader
 
 from toolsavvy.models.chat import Message
 from toolsavvy.models.prompts import Prompt, Rendered
-from toolsavvy.training.sft import Batch, LengthGrouped
+from toolsavvy.training.padding import Batch, Entry, Labelled, padded
+from toolsavvy.training.sft import LengthGrouped
 
 Render = Callable[[Prompt], Rendered]
 Encode = Callable[[str], list[int]]
@@ -95,18 +95,5 @@ def loader(rows: Sequence[Dialogue], batch_size: int, pad: int, seed: int) -> Da
 
 def collate(numbered: Sequence[tuple[int, Dialogue]], pad: int) -> Batch:
     """Pad rows to the right and list their label positions; every token of an answer weighs the same."""
-    time = max(len(row.ids) for _, row in numbered)
-    ids = torch.full((len(numbered), time), pad)
-    mask = torch.zeros_like(ids)
-    positions, targets, first = [], [], []
-    for r, (_, row) in enumerate(numbered):
-        ids[r, : len(row.ids)] = torch.tensor(row.ids)
-        mask[r, : len(row.ids)] = 1
-        first.append(len(positions))
-        positions += [r * time + at for at, _ in row.labels]
-        targets += [label for _, label in row.labels]
-    return Batch(
-        ids, mask, torch.tensor(positions), torch.arange(len(positions)), torch.tensor(targets),
-        torch.ones(len(positions)), torch.zeros(len(positions), dtype=torch.bool),
-        torch.tensor([i for i, _ in numbered]), torch.tensor(first),
-    )  # fmt: skip
+    rows = [(i, Labelled(row.ids, tuple(Entry(at, (label,), 1.0) for at, label in row.labels))) for i, row in numbered]
+    return padded(rows, pad)

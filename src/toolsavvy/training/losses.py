@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from toolsavvy.training.ranks import device_of_group, process
+
 
 @dataclass(frozen=True)
 class Contrast:
@@ -102,19 +104,6 @@ class _Known(torch.autograd.Function):
         return None, None, *(outer[0] * g for g in ctx.gradients)
 
 
-def process() -> tuple[int, int]:
-    """Rank of this process and number of processes."""
-    group = torch.distributed
-    there = group.is_available() and group.is_initialized()
-    return (group.get_rank(), group.get_world_size()) if there else (0, 1)
-
-
-def wait_for_all() -> None:
-    """Go on when every process is here: what one of them has written is there for the others."""
-    if process()[1] > 1:
-        torch.distributed.barrier()
-
-
 def _gathered(parts: Sequence[Tensor], places: Sequence[Sequence[int]], n: int) -> Tensor:
     """Vectors of all texts [n, dimension]: every process fills in its own rows, and the sum is exact."""
     _, world = process()
@@ -122,7 +111,7 @@ def _gathered(parts: Sequence[Tensor], places: Sequence[Sequence[int]], n: int) 
         shapes: list[Any] = [None] * world
         torch.distributed.all_gather_object(shapes, parts[0].shape[1] if parts else None)
         width = next(s for s in shapes if s is not None)
-        device = parts[0].device if parts else torch.device(_device_of_group())
+        device = parts[0].device if parts else torch.device(device_of_group())
         vectors = torch.zeros(n, width, device=device)
     else:
         vectors = torch.zeros(n, parts[0].shape[1], device=parts[0].device)
@@ -131,10 +120,6 @@ def _gathered(parts: Sequence[Tensor], places: Sequence[Sequence[int]], n: int) 
     if world > 1:
         torch.distributed.all_reduce(vectors)
     return vectors
-
-
-def _device_of_group() -> str:
-    return "cuda" if torch.distributed.get_backend() == "nccl" else "cpu"
 
 
 def _random_state() -> tuple[Tensor, Tensor | None]:

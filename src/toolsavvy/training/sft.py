@@ -6,77 +6,43 @@ import math
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pytorch_lightning as pl
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.data import DataLoader, Sampler
 
 from toolsavvy.models import forward
 from toolsavvy.models.tuning import snapshot
 from toolsavvy.training.formats import Row
+from toolsavvy.training.padding import Batch, Entry, Labelled, padded
+from toolsavvy.training.ranks import of_first, process, summed, weights_of_first
 from toolsavvy.training.schedule import linear
+from toolsavvy.training.strategies import FSDP, gather, sharded
 from toolsavvy.training.trunk import Trunk
 
 MEGABATCH = 16
 """Batches drawn together and sorted by length: little padding, nearly random order."""
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Right-padded rows and their supervised entries.
-
-    Args:
-        input_ids: int64 [row, time].
-        attention_mask: int64 [row, time].
-        positions: int64 [position], flat indices (row * time + t) of the states that predict a label.
-        entry_position: int64 [entry], index into `positions`; several entries of one position share its mass.
-        entry_target: int64 [entry], vocabulary ids.
-        entry_weight: float32 [entry].
-        is_query: bool [position], True at the tool positions of query rows.
-        rows: int64 [row], index of each row in the data set.
-        first: int64 [row], index into `positions` of each row's first label.
-    """
-
-    input_ids: Tensor
-    attention_mask: Tensor
-    positions: Tensor
-    entry_position: Tensor
-    entry_target: Tensor
-    entry_weight: Tensor
-    is_query: Tensor
-    rows: Tensor
-    first: Tensor
-
-    def to(self, device: torch.device | str, **options: Any) -> Batch:
-        """Move every tensor (Lightning calls this)."""
-        return Batch(**{f.name: getattr(self, f.name).to(device, **options) for f in fields(self)})
-
-
 def collate(indexed: Sequence[tuple[int, Row]], pad: int) -> Batch:
     """Pad rows to the right and list their label positions; a row weighs the same however long its answer is."""
-    time = max(row.length for _, row in indexed)
-    ids = torch.full((len(indexed), time), pad)
-    mask = torch.zeros_like(ids)
-    positions, query, first = [], [], []
-    entries: list[tuple[int, int, float]] = []
-    for r, (_, row) in enumerate(indexed):
-        tokens = (*row.prompt, *row.target[:-1])
-        ids[r, : len(tokens)] = torch.tensor(tokens)
-        mask[r, : len(tokens)] = 1
-        first.append(len(positions))
-        weight = row.weight / len(row.target)
-        for j, label in enumerate(row.target):
-            golds = row.golds if j == 0 and row.golds else (label,)
-            entries.extend((len(positions), gold, weight / len(golds)) for gold in golds)
-            positions.append(r * time + len(row.prompt) - 1 + j)
-            query.append(row.kind == "query" and j < len(row.target) - 1)
-    where, target, share = zip(*entries, strict=True)
-    return Batch(
-        ids, mask, torch.tensor(positions), torch.tensor(where), torch.tensor(target), torch.tensor(share),
-        torch.tensor(query), torch.tensor([i for i, _ in indexed]), torch.tensor(first),
+    return padded([(i, _labelled(row)) for i, row in indexed], pad)
+
+
+def _labelled(row: Row) -> Labelled:
+    weight, last = row.weight / len(row.target), len(row.target) - 1
+    return Labelled(
+        (*row.prompt, *row.target[:-1]),
+        tuple(
+            Entry(
+                len(row.prompt) - 1 + j, tuple(row.golds) if j == 0 and row.golds else (label,), weight,
+                row.kind == "query" and j < last,
+            )
+            for j, label in enumerate(row.target)
+        ),
     )  # fmt: skip
 
 
@@ -128,8 +94,9 @@ class RowData(pl.LightningDataModule):
         self.sampler = LengthGrouped([r.length for r in self.rows], batch_size, seed)
 
     def train_dataloader(self) -> DataLoader:
-        """Loader over (index, row) pairs."""
-        pad = self.pad
+        """Loader over (index, row) pairs; several processes read the first one's rows."""
+        pad, self.rows = self.pad, of_first(self.rows)
+        self.sampler.lengths = [r.length for r in self.rows]
         rows: Any = list(enumerate(self.rows))  # a list is a map-style dataset
         return DataLoader(rows, batch_sampler=self.sampler, collate_fn=lambda items: collate(items, pad))
 
@@ -156,6 +123,27 @@ class HasModel(Protocol):
     """A tool model, or whatever else holds a causal model."""
 
     model: Any
+
+
+class Scorer(nn.Module):
+    """A causal model and the way to its logits at label positions.
+
+    Args:
+        model: causal.
+        trunk: what reads the blocks that do not train once for every row; None reads them every time.
+    """
+
+    def __init__(self, model: Any, trunk: Trunk | None = None) -> None:
+        super().__init__()
+        self.model, self.trunk = model, trunk
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, positions: Tensor) -> Tensor:
+        """Logits [position, vocabulary] at the label positions only."""
+        if self.trunk is not None:
+            hidden = self.trunk.states(input_ids, attention_mask)
+        else:
+            hidden = forward.states(self.model, input_ids, attention_mask)
+        return forward.logits(self.model, hidden.flatten(0, 1)[positions])
 
 
 class CausalSFT(pl.LightningModule):
@@ -193,10 +181,11 @@ class CausalSFT(pl.LightningModule):
     ) -> None:
         """Hold the model; parameters that train are those that require gradients."""
         super().__init__()
-        self.tools, self.model = tools, tools.model
+        self.tools, self.scorer = tools, Scorer(tools.model, trunk)
+        self.whole: tuple[Scorer, ...] = ()
         self.learning_rate, self.steps, self.warmup, self.weight_decay = learning_rate, steps, warmup, weight_decay
         self.regularization = regularization or Regularization()
-        self.validate, self.keep_best, self.watch, self.trunk = validate, keep_best, watch, trunk
+        self.validate, self.keep_best, self.watch = validate, keep_best, watch
         self.best: tuple[float, dict[str, Tensor]] | None = None
         self.seconds = 0.0
         self.history: list[dict[str, float]] = []
@@ -204,24 +193,41 @@ class CausalSFT(pl.LightningModule):
 
     def forward(self, batch: Batch) -> Tensor:
         """Logits [position, vocabulary] at the label positions only."""
-        if self.trunk is not None:
-            hidden = self.trunk.states(batch.input_ids, batch.attention_mask)
-        else:
-            hidden = forward.states(self.model, batch.input_ids, batch.attention_mask)
-        return forward.logits(self.model, hidden.flatten(0, 1)[batch.positions])
+        return self.scorer(batch.input_ids, batch.attention_mask, batch.positions)
+
+    def configure_model(self) -> None:
+        """Under fsdp train shards of the model; the model itself waits in the memory of the CPU."""
+        strategy = self.trainer.strategy
+        if not isinstance(strategy, FSDP) or self.whole:
+            return
+        whole = Scorer(self.model.to("cpu"))
+        self.scorer = sharded(whole, whole.model, strategy.device_mesh["data_parallel"], bf16=strategy.bf16)
+        self.whole = (whole,)  # in a tuple: Lightning would move a module to the device
+
+    def on_train_end(self) -> None:
+        """The shards' weights are the model's now."""
+        if self.whole:
+            gather(self.scorer, self.whole[0])
+            self.scorer, self.whole = self.whole[0], ()
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
-        """Weighted negative log-likelihood of the entries, plus the KL term on replayed rows."""
+        """Weighted negative log-likelihood of the entries, plus the KL term on replayed rows.
+
+        Of several processes each returns its part of the global batch's loss, times their number: gradients are
+        averaged over them.
+        """
         logits = self(batch)
-        loss = self._nll(logits, batch)
+        part = self._nll(logits, batch)
         if self.regularization.weight > 0:
-            loss = loss + self.regularization.weight * self._divergence(logits, batch)
+            part = part + self.regularization.weight * self._divergence(logits, batch)
+        loss = summed(part)
         if not torch.isfinite(loss):
-            raise FloatingPointError(f"loss is {loss.item()} at step {self.global_step}, rows {batch.rows.tolist()}")
-        self.tokens += int(batch.attention_mask.sum())
-        self._point(loss=float(loss.detach()))
-        self.log("loss", loss.detach(), prog_bar=True)
-        return loss
+            rows = batch.all_rows.tolist()
+            raise FloatingPointError(f"loss is {loss.item()} at step {self.global_step}, rows {rows}")
+        self.tokens += int(batch.tokens)
+        self._point(loss=float(loss))
+        self.log("loss", loss, prog_bar=True)
+        return part * process()[1]
 
     def _nll(self, logits: Tensor, batch: Batch) -> Tensor:
         absent = self.regularization.absent
@@ -232,28 +238,45 @@ class CausalSFT(pl.LightningModule):
             log_z = logits.logsumexp(-1)
         picked = logits[batch.entry_position, batch.entry_target]
         losses = (log_z[batch.entry_position] - picked) * batch.entry_weight
-        return losses.sum() / batch.entry_weight.sum()
+        return losses.sum() / batch.weight
 
     def _divergence(self, logits: Tensor, batch: Batch) -> Tensor:
         """KL(stage 1 || now) over the tools at the first label of replayed rows."""
         teacher, tool_ids = self.regularization.teacher, self.regularization.tool_ids
         assert teacher is not None and tool_ids is not None
+        count = int((~teacher[batch.all_rows.to(teacher.device), 0].isnan()).sum())
         wanted = teacher[batch.rows.to(teacher.device)].to(logits.device)
-        known = ~wanted[:, 0].isnan()
+        known = ~wanted[:, 0].isnan() & (batch.rows >= 0)
         if not known.any():
             return logits.new_zeros(())
         student = logits[batch.first[known]][:, tool_ids].log_softmax(-1)
-        return torch.nn.functional.kl_div(student, wanted[known], log_target=True, reduction="batchmean")
+        return torch.nn.functional.kl_div(student, wanted[known], log_target=True, reduction="sum") / count
+
+    @property
+    def model(self) -> Any:
+        """The causal model, whole."""
+        return self.whole[0].model if self.whole else self.scorer.model
 
     def on_train_epoch_end(self) -> None:
-        """Validate and log; the recipe decides what to keep."""
-        if self.validate is not None:
-            self.model.eval()
-            metrics = self.validate()
-            self.model.train()
-            if self.keep_best and (self.best is None or metrics["recall@1"] >= self.best[0]):
-                self.best = (metrics["recall@1"], snapshot(self.model))
-            self._point(epoch=self.current_epoch, **metrics)
+        """Validate and log on the first process; the recipe decides what to keep."""
+        if self.validate is None:
+            return
+        if self.whole:
+            gather(self.scorer, self.whole[0])
+        if process()[0] == 0:
+            self._validate(self.validate)
+
+    def _validate(self, validate: Callable[[], dict[str, float]]) -> None:
+        if self.whole:
+            self.model.to(self.device)
+        self.model.eval()
+        metrics = validate()
+        self.model.train()
+        if self.whole:
+            self.model.to("cpu")
+        if self.keep_best and (self.best is None or metrics["recall@1"] >= self.best[0]):
+            self.best = (metrics["recall@1"], snapshot(self.model))
+        self._point(epoch=self.current_epoch, **metrics)
 
     def _point(self, **values: float) -> None:
         self.history.append({"step": self.global_step, **values})
@@ -261,8 +284,8 @@ class CausalSFT(pl.LightningModule):
             self.watch(self.history[-1])
 
     def chosen(self) -> dict[str, Tensor]:
-        """The weights that the stage ends with."""
-        return self.best[1] if self.best is not None else snapshot(self.model)
+        """The weights that the stage ends with, the same in all processes."""
+        return weights_of_first(self.best[1] if self.best is not None else snapshot(self.model))
 
     @property
     def tokens_per_second(self) -> float:
@@ -279,7 +302,7 @@ class CausalSFT(pl.LightningModule):
 
     def configure_optimizers(self) -> Any:
         """AdamW with a short warm-up and a linear decay to zero."""
-        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        parameters = [p for p in self.scorer.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(parameters, lr=self.learning_rate, weight_decay=self.weight_decay, foreach=True)
         schedule = linear(optimizer, self.steps, self.warmup)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
