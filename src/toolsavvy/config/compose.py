@@ -140,6 +140,8 @@ def _compose(overrides: list[str], config_dir: str | None) -> Job:
     choices |= {group: ",".join(sorted(cfg.get(group) or ())) for group in ("retriever", "suite")}
     folder, launcher = Path(str(cfg.hydra.run.dir)).resolve(), str(cfg.hydra.launcher._target_)
     sweeper = str(cfg.hydra.sweeper._target_)
+    if "${" in str(folder):  # Hydra itself would read it as an interpolation once more
+        raise UserError("'${' in an output folder", where=f"hydra.run.dir={folder}", expected="a plain path")
     with open_dict(cfg):
         del cfg["hydra"]
     own = Path(config_dir) if config_dir else None

@@ -20,7 +20,7 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.benchmark import ChoiceItem, ItemSet, RetrievalItem, ToolText, YesNoItem
 from toolsavvy.catalogs.reading import Record, read_rows, shorten
 from toolsavvy.catalogs.toolsense_items import KINDS, is_blank
-from toolsavvy.errors import did_you_mean
+from toolsavvy.errors import did_you_mean, plain
 from toolsavvy.generators.agreement import OK, PEOPLE, Agreement, Key, agreement_of
 
 COLUMNS = ("kind", "id", "item", "tool", *(column for person in PEOPLE for column in (person, person + OK)))
@@ -29,7 +29,6 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 LONGEST = 1_500
 """Characters of a tool's text in the sheet: spreadsheets cut cells at 32,767, and a request shows a whole pool."""
 _ACTIVE = re.compile(r"\s*[=+\-@＝＋－＠'\t\r]")  # noqa: RUF001 - full-width signs start formulas too
-_BREAKING = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _YES_NO = {"yes": "Yes", "y": "Yes", "no": "No", "n": "No"}
 
 
@@ -145,12 +144,12 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]]) ->
 
 def guarded(cell: str) -> str:
     """A cell that no spreadsheet takes for a formula: an apostrophe goes before what could start one."""
-    plain = _BREAKING.sub(" ", cell)
-    return f"'{plain}" if _ACTIVE.match(plain) else plain
+    shown = "\r".join(map(plain, cell.split("\r")))  # line ends are the writer's
+    return f"'{shown}" if _ACTIVE.match(shown) else shown
 
 
 def unguarded(cell: str) -> str:
-    """What `guarded` was given, control characters apart."""
+    """What `guarded` was given; control characters stay spelled out."""
     return cell[1:] if cell.startswith("'") else cell
 
 

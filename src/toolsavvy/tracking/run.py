@@ -22,7 +22,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from toolsavvy.config.literals import literal
 from toolsavvy.config.schema import Config
-from toolsavvy.errors import UserError
+from toolsavvy.errors import UserError, plain
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
 from toolsavvy.tracking.history import History, read_history
@@ -286,7 +286,7 @@ class Run:
 
     def log(self, metrics: Mapping[str, float], step: int | None = None) -> None:
         """A point of the learning curves; its step may also be a metric called `step` or `<stage>/step`."""
-        points = {k: float(v) for k, v in metrics.items()}
+        points = {plain(k): float(v) for k, v in metrics.items()}  # names may hold those of slices
         named = next((k for k in points if k == "step" or k.endswith("/step")), None)
         if named is not None:
             step = int(points.pop(named))
