@@ -89,11 +89,15 @@ def systems_of(cfg: Config) -> list[str]:
     ]
 
 
+HOW = ("index_path", "memory_map", "recall_queries")
+"""Settings of a dense retriever that change no ranking."""
+
+
 def is_dense_zero_shot(cfg: Config) -> bool:
     """Whether retriever=dense ranks by the encoder that training starts from, so that it need not rank twice."""
     dense = (cfg.retriever or {}).get("dense") if cfg.method.rivals else None
     own = {"_target_": "toolsavvy.retrieval.dense.Dense", "encoder": cfg.encoder, "index": "Flat"}
-    return dense is not None and own == {k: v for k, v in dense.items() if v and k != "index_path"}
+    return dense is not None and own == {k: v for k, v in dense.items() if v and k not in HOW}
 
 
 def asked(cfg: Config) -> list[str]:

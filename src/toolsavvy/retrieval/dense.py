@@ -15,9 +15,12 @@ from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.fields import FieldMatcher
 from toolsavvy.retrieval.index_file import Origin, load, save
-from toolsavvy.retrieval.ranking import Ranking, blocks, rank_scores, stack, tie_ranks
+from toolsavvy.retrieval.ranking import Ranking, blocks, empty_ranking, rank_candidates, stack, tie_ranks
 
 log = logging.getLogger(__name__)
+
+EXTRA = 8
+"""Documents searched beyond rank k at first: enough unless ties go deeper."""
 
 
 class Dense:
@@ -28,6 +31,8 @@ class Dense:
         index: a FAISS factory string; "Flat" is exact.
         parameters: search-time parameters of the index ({"nprobe": 16}, {"efSearch": 64}).
         index_path: folder that keeps the index: written where it is absent, read (and checked) where it is there.
+        memory_map: leave a kept index in its file, of which memory holds what searches touch, once for all processes.
+        recall_queries: measure the share of Flat's top k on so many queries; None: all, 0: none, which saves Flat.
         fields: match these fields of a tool each by itself (`fields.FIELDS`); None matches its whole document.
         field_weights: field -> weight; None learns them from training queries, else from `validation`.
 
@@ -35,7 +40,8 @@ class Dense:
         validation: queries that the weights of fields are learned from where there are no training queries.
 
     Raises:
-        UserError: unknown fields or weights, or fields together with another index than Flat, or with `index_path`.
+        UserError: unknown fields or weights, fields together with another index than Flat, or with `index_path`, or
+            fewer than no queries.
     """
 
     def __init__(
@@ -44,17 +50,23 @@ class Dense:
         index: str = "Flat",
         parameters: Mapping[str, float] | None = None,
         index_path: str | None = None,
+        memory_map: bool = True,
+        recall_queries: int | None = None,
         fields: Sequence[str] | None = None,
         field_weights: Mapping[str, float] | None = None,
     ) -> None:
         self.encoder, self.index, self.parameters = encoder, index, dict(parameters or {})
         self.index_path = Path(index_path).expanduser() if index_path else None
+        self.memory_map, self.recall_queries = memory_map, recall_queries
+        if recall_queries is not None and recall_queries < 0:
+            where = "retriever.dense.recall_queries"
+            raise UserError(f"{recall_queries} is out of range", where=where, expected="0 or more, or null for all")
         self.validation: Sequence[Query] = ()
         self.matcher = self._matcher(fields, field_weights)
         self._index: Any = None
         self._flat: Any = None
         self._found: dict[int, list[float]] = {}
-        self._document_of = np.zeros(0, dtype=np.int64)
+        self._tools = self._offsets = np.zeros(0, dtype=np.int64)
         self._ties = np.zeros(0, dtype=np.int64)
 
     def _matcher(self, fields: Sequence[str] | None, weights: Mapping[str, float] | None) -> FieldMatcher | None:
@@ -96,19 +108,21 @@ class Dense:
             return self
         # One vector per distinct document: tools that share it tie exactly, whatever the order of floating point sums.
         place = {document: i for i, document in enumerate(dict.fromkeys(catalog.documents))}
-        self._document_of = np.array([place[document] for document in catalog.documents], dtype=np.int64)
+        document_of = np.array([place[document] for document in catalog.documents], dtype=np.int64)
+        self._tools = np.argsort(document_of, kind="stable")  # those of document d: from offsets[d] to offsets[d + 1]
+        self._offsets = np.concatenate([[0], np.cumsum(np.bincount(document_of, minlength=len(place)))])
         self._ties = tie_ranks([tool.id for tool in catalog.tools])
         self._found = {}
         indexes = self._indexes(catalog, list(place))
-        self._index, self._flat = indexes["index"], indexes.get("flat", indexes["index"])
+        self._index, self._flat = indexes["index"], indexes.get("flat")
         set_parameters(self._index, self.parameters)
         return self
 
     def _indexes(self, catalog: Catalog, documents: list[str]) -> dict[str, Any]:
         """The index and, where it is not exact, an exact one beside it: from the folder, or built."""
-        stems = ("index",) if self.index == "Flat" else ("index", "flat")
+        stems = ("index",) if self.index == "Flat" or self.recall_queries == 0 else ("index", "flat")
         origin = self._origin(catalog, documents) if self.index_path else None
-        if self.index_path and origin and (kept := load(self.index_path, origin, stems)):
+        if self.index_path and origin and (kept := load(self.index_path, origin, stems, memory_map=self.memory_map)):
             log.info("index read from %s", self.index_path)
             return kept
         vectors = self.encoder.encode_documents(documents)
@@ -117,6 +131,9 @@ class Dense:
         if self.index_path and origin:
             save(self.index_path, origin, indexes)
             log.info("index written to %s", self.index_path)
+            if self.memory_map:
+                del vectors, indexes
+                return load(self.index_path, origin, stems, memory_map=True) or {}
         return indexes
 
     def _origin(self, catalog: Catalog, documents: Sequence[str]) -> Origin:
@@ -135,36 +152,48 @@ class Dense:
         if self.matcher is not None:
             return self.matcher.search(queries, k)
         vectors = self.encoder.encode_queries(queries)
-        exact = self.index == "Flat"
-        found = self._rank(self._index, vectors, k, exact=exact)
-        if not exact and len(vectors):
-            flat = self._rank(self._flat, vectors, k, exact=True)
-            depth = flat.indices.shape[1]
-            shares = self._found.setdefault(depth, [])
-            shares += [np.isin(f, o).mean() for f, o in zip(flat.indices, found.indices, strict=True)]
-            log.info("index %s found %.1f %% of Flat's top %d", self.index, 100 * np.mean(shares), depth)
+        found = self._rank(self._index, vectors, k, exact=self.index == "Flat")
+        if self._flat is not None and len(vectors):
+            self._compare(vectors, found, k)
         return found
+
+    def _compare(self, vectors: np.ndarray, found: Ranking, k: int) -> None:
+        """Note what share of Flat's top k was found, of as many queries as are asked about."""
+        depth, wanted = found.indices.shape[1], self.recall_queries
+        shares = self._found.setdefault(depth, [])
+        rows = len(vectors) if wanted is None else max(0, min(len(vectors), wanted - len(shares)))
+        if not rows:
+            return
+        flat = self._rank(self._flat, vectors[:rows], k, exact=True)
+        shares += [np.isin(f, o).mean() for f, o in zip(flat.indices, found.indices, strict=False)]
+        log.info("index %s found %.1f %% of Flat's top %d", self.index, 100 * np.mean(shares), depth)
 
     def _rank(self, index: Any, vectors: np.ndarray, k: int, *, exact: bool) -> Ranking:
         """Search distinct documents, then rank the tools that have them."""
         if not len(vectors):
-            return rank_scores(np.zeros((0, len(self._ties))), self._ties, k)
-        cuts = blocks(len(vectors), len(self._ties))
+            return empty_ranking(0, min(k, len(self._ties)))
+        cuts = blocks(len(vectors), k + EXTRA)
         return stack([self._rank_block(index, vectors[cut], k, exact=exact) for cut in cuts])
 
     def _rank_block(self, index: Any, vectors: np.ndarray, k: int, *, exact: bool) -> Ranking:
         """Search deeper until no document outside could tie with rank k."""
-        documents = index.ntotal
-        depth = min(documents, k + 8)
+        documents, shape = index.ntotal, (len(vectors), min(k, len(self._ties)))
+        depth = min(documents, k + EXTRA)
         while True:
             scores, found = index.search(vectors, depth)
-            table = np.full((len(vectors), documents), -np.inf, dtype=np.float32)
-            rows, ranks = np.nonzero(found >= 0)
-            table[rows, found[rows, ranks]] = scores[rows, ranks]
-            ranking = rank_scores(table[:, self._document_of], self._ties, k)
+            ranking = rank_candidates(*self._tools_of(found, scores), self._ties, shape)
             if not exact or depth == documents or (ranking.scores[:, -1] > scores[:, -1]).all():
                 return ranking
             depth = min(documents, 2 * depth)
+
+    def _tools_of(self, found: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Query, tool and score of every tool whose document was found [query, depth] (-1 is none)."""
+        rows, ranks = np.nonzero(found >= 0)
+        documents = found[rows, ranks]
+        counts = np.diff(self._offsets)[documents]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        tools = self._tools[np.repeat(self._offsets[documents], counts) + within]
+        return np.repeat(rows, counts), tools, np.repeat(scores[rows, ranks], counts)
 
 
 def build_index(vectors: np.ndarray, factory: str) -> Any:

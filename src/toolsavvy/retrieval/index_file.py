@@ -90,22 +90,23 @@ def _put(partial: Path, folder: Path) -> None:
         log.info("%s was written by another process meanwhile", folder)
 
 
-def load(folder: Path, origin: Origin, stems: Sequence[str]) -> dict[str, Any] | None:
-    """Read the indexes of a folder, memory-mapped where FAISS can; None where there is no folder, or an empty one.
+def load(folder: Path, origin: Origin, stems: Sequence[str], *, memory_map: bool = True) -> dict[str, Any] | None:
+    """Read the indexes of a folder; None where there is no folder, or an empty one.
 
     Args:
         folder: as `save` wrote it.
         origin: what this run's index would be built from.
         stems: indexes that are needed.
+        memory_map: leave them in their files (read-only), instead of copying them into memory.
 
     Raises:
-        UserError: the folder is no index, was built from something else, or is damaged.
+        UserError: the folder lacks one of them, is no index, was built from something else, or is damaged.
     """
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return None
     manifest = _manifest(folder)
     _refuse_other(folder, manifest, origin)
-    return {stem: _read(folder, f"{stem}.faiss", manifest["files"]) for stem in stems}
+    return {stem: _read(folder, f"{stem}.faiss", manifest["files"], memory_map=memory_map) for stem in stems}
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
@@ -144,14 +145,15 @@ def _refuse_other(folder: Path, manifest: Mapping[str, Any], origin: Origin) -> 
         )
 
 
-def _read(folder: Path, name: str, hashes: Mapping[str, str]) -> Any:
+def _read(folder: Path, name: str, hashes: Mapping[str, str], *, memory_map: bool) -> Any:
     """Read one file after its hash was checked: FAISS trusts what it reads."""
     import faiss
 
     path = folder / name
+    flags = faiss.IO_FLAG_MMAP_IFC if memory_map else 0  # the flag without IFC maps inverted lists alone
     try:
         whole = sha256(path) == hashes.get(name)
-        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC) if whole else None
+        index = faiss.read_index(str(path), flags) if whole else None
     except (OSError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[-1]
         raise UserError(f"{name} can't be read ({reason})", where=_where(folder), fix=_FIX) from error

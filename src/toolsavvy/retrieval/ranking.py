@@ -82,25 +82,35 @@ def rank_scores(scores: np.ndarray, ids: Sequence[str] | np.ndarray, k: int) -> 
     if np.isnan(scores).any():
         raise ValueError("a score is NaN")
     ranks = ids if isinstance(ids, np.ndarray) else tie_ranks(ids)
-    # With columns in tie order, "first column wins" is the tie rule, and a stable sort keeps it.
-    order = np.argsort(ranks)
-    columns = _best_columns(scores[:, order], min(k, len(order)))
-    indices = order[columns]
-    best = np.take_along_axis(scores, indices, axis=1).astype(np.float64)
-    return Ranking(indices=np.where(np.isneginf(best), NO_TOOL, indices).astype(np.int64), scores=best)
+    depth = min(k, scores.shape[1])
+    possible = ~np.isneginf(scores)
+    if 0 < depth < scores.shape[1] and len(scores):  # sort only what can be among the best: catalogs may be large
+        possible &= scores >= np.partition(scores, scores.shape[1] - depth, axis=1)[:, -depth, None]
+    rows, tools = np.nonzero(possible)
+    return rank_candidates(rows, tools, scores[rows, tools], ranks, (len(scores), depth))
 
 
-def _best_columns(scores: np.ndarray, k: int) -> np.ndarray:
-    """Columns of the k highest scores, best first, equal scores in column order: int [query, k]."""
-    if k == scores.shape[1]:
-        return np.argsort(-scores, axis=1, kind="stable")
-    threshold = -np.partition(-scores, k - 1, axis=1)[:, k - 1 : k]
-    above, equal = scores > threshold, scores == threshold
-    room = k - above.sum(axis=1, keepdims=True)
-    chosen = above | (equal & (np.cumsum(equal, axis=1) <= room))
-    columns = np.nonzero(chosen)[1].reshape(len(scores), k)
-    within = np.argsort(-np.take_along_axis(scores, columns, axis=1), axis=1, kind="stable")
-    return np.take_along_axis(columns, within, axis=1)
+def rank_candidates(
+    rows: np.ndarray, tools: np.ndarray, scores: np.ndarray, ranks: np.ndarray, shape: tuple[int, int]
+) -> Ranking:
+    """Rank candidates that stand in one list: what `rank_scores` does where most tools are out of the question.
+
+    Args:
+        rows: int64 [candidate], their queries; a query holds a tool once at most.
+        tools: int64 [candidate], their tools.
+        scores: float [candidate].
+        ranks: int64 [tool], `tie_ranks` of the catalog.
+        shape: queries and depth of the ranking.
+    """
+    order = np.lexsort((ranks[tools], -scores, rows))
+    rows, tools, scores = rows[order], tools[order], scores[order]
+    counts = np.bincount(rows, minlength=shape[0])
+    places = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    kept = places < shape[1]
+    ranking = empty_ranking(*shape)
+    ranking.indices[rows[kept], places[kept]] = tools[kept]
+    ranking.scores[rows[kept], places[kept]] = scores[kept]
+    return ranking
 
 
 def stack(rankings: Sequence[Ranking]) -> Ranking:
