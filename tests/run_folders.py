@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
@@ -171,7 +172,14 @@ def made_run(
     }  # fmt: skip
     (folder / "run.json").write_text(json.dumps(facts | record), encoding="utf-8")
     (folder / "config.yaml").write_text(yaml.safe_dump(_nested(settings)), encoding="utf-8")
-    told = {"status": status, "error": error, "pid": 1, "host": "gone", "started": 0.0, "wall_seconds": 12.5}
+    told = {
+        "status": status,
+        "error": error,
+        "pid": 1,
+        "host": socket.gethostname(),
+        "started": 0.0,
+        "wall_seconds": 12.5,
+    }
     (folder / "status.json").write_text(json.dumps(told), encoding="utf-8")
     if status == "done":
         retrieval(folder, {name: _modes(name, share, seed) for name, share in systems.items()})

@@ -60,7 +60,7 @@ def hostile_page(folder: Path, address: str) -> Page:
             [text, "n"], [[text, "1"], [Cell(text, path=text), "2"], [Cell(text, is_code=True), "3"]], text, text
         )
         line = chart(Chart(text, text, text, (Series(0, (1, 2), (0.1, 0.2)),)))
-        heat = grid(Grid(text, text, text, (text, "b"), (text,), ((0.1, 0.2),), ((text, text),)))
+        heat = grid(Grid(text, text, text, text, (text, "b"), (text,), ((0.1, 0.2),), ((text, text),)))
         drawing = Drawing((line, heat), text, ((0, text),))
         figure = Figure(image, text, text)
         sections.append(Section(text, text, (table,), (figure,), (drawing,), is_warning=True))

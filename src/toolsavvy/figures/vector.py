@@ -78,6 +78,7 @@ class Grid:
 
     Args:
         title: above it.
+        subtitle: a second line.
         x: what columns are.
         y: what rows are.
         columns: names.
@@ -88,6 +89,7 @@ class Grid:
     """
 
     title: str
+    subtitle: str
     x: str
     y: str
     columns: Sequence[str]
@@ -252,26 +254,27 @@ def grid(one: Grid) -> Svg:
     width = (WIDTH - left - RIGHT) / max(1, len(one.columns))
     height = 26
     low, high = one.span
-    parts = [_heading(one.title)]
+    first = TOP + 15
+    parts = [_heading(one.title), f'<text class="name" x="2" y="30">{_short(one.subtitle, 56)}</text>']
     for i, (row, texts) in enumerate(zip(one.values, one.texts, strict=True)):
-        top = TOP + i * height
+        top = first + i * height
         parts.append(
             f'<text class="tick" text-anchor="end" x="{left - 6}" y="{top + 17}">{_short(one.rows[i], 22)}</text>'
         )
         for j, (value, text) in enumerate(zip(row, texts, strict=True)):
             parts += _square(left + j * width, top, width, height, _share(value, low, high), text)
-    base = TOP + len(one.rows) * height
+    base = first + len(one.rows) * height
     room = max(3, int(width / 6.2))
     for j, name in enumerate(one.columns):
         x = left + (j + 0.5) * width
         parts.append(f'<text class="tick" text-anchor="middle" x="{x:.1f}" y="{base + 15}">{_short(name, room)}</text>')
     middle = (left + WIDTH - RIGHT) / 2
     parts.append(f'<text class="name" text-anchor="middle" x="{middle:.1f}" y="{base + 31}">{_short(one.x, 40)}</text>')
-    half = TOP + len(one.rows) * height / 2
+    half = first + len(one.rows) * height / 2
     turned = f'transform="rotate(-90 11 {half:.1f})"'
     name = _short(one.y, max(8, int(len(one.rows) * height / 5)))
     parts.append(f'<text class="name" text-anchor="middle" x="11" y="{half:.1f}" {turned}>{name}</text>')
-    return _svg(base + 38, f"{one.title}: by {one.y} and {one.x}", parts)
+    return _svg(base + 38, f"{one.title}, {one.subtitle}: by {one.y} and {one.x}", parts)
 
 
 def _share(value: float | None, low: float, high: float) -> float | None:

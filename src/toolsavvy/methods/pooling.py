@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -25,6 +25,10 @@ from toolsavvy.tracking.records import read_lines, read_record
 
 INTERNALIZATION = "internalization"
 MEAN, DIFFERENCE, RATIO = "mean", "difference", "ratio"
+
+
+_decoded = lru_cache(maxsize=1 << 16)(unquote)
+"""Ids come again and again: of every query, system and run."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +137,7 @@ class Stored:
         """A number for every tool that a gold or a run names; `NO_TOOL` for a placeholder."""
         if document.startswith(NONE_PREFIX):
             return NO_TOOL
-        return self._positions.setdefault(unquote(document), len(self._positions))
+        return self._positions.setdefault(_decoded(document), len(self._positions))
 
     @cached_property
     def _positions(self) -> dict[str, int]:

@@ -18,7 +18,6 @@ from toolsavvy.assets import atomic_write
 from toolsavvy.config.methods import ReportConfig
 from toolsavvy.config.schema import Config
 from toolsavvy.methods.after import run_after
-from toolsavvy.methods.arguments.pooled import show_pbt
 from toolsavvy.methods.dissociation import gather
 from toolsavvy.methods.dissociation_report import show as show_dissociation
 from toolsavvy.methods.knowing.compared import show_compared
@@ -81,6 +80,8 @@ def _report(cfg: Config, run: Run, folders: Sequence[Path], unfinished: Sequence
     if cfg.method.kind == PBT:
         with run.stage("compare"):
             if run.is_writer:
+                from toolsavvy.methods.arguments.pooled import show_pbt  # loads what trains models
+
                 show_pbt(folders, run.dir, cfg.method.resamples)
         return
     with run.stage("pool"):
@@ -114,6 +115,8 @@ def after_sweep(settings: ReportConfig, folders: Sequence[Path], missing: Sequen
         show_passing(folders, folder, settings.ratios, settings.resamples, missing)
         return
     if settings.kind == PBT:
+        from toolsavvy.methods.arguments.pooled import show_pbt
+
         show_pbt(folders, folder, settings.resamples, missing)
         return
     for sentence in missing:

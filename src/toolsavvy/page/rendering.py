@@ -14,6 +14,8 @@ from toolsavvy.figures.vector import COLOURS, DASHES
 from toolsavvy.page.elements import Cell, Drawing, Figure, Section, Table
 from toolsavvy.page.style import SCRIPT, STYLE
 
+LONG = 44
+"""Characters from which a cell's text is broken into lines."""
 _TYPES = {".png": "image/png", ".svg": "image/svg+xml"}
 _NUMBER = re.compile(r"[-+\N{MINUS SIGN}]?[\d.,]+( ?%)?( .*)?|0/0|\N{EN DASH}|")
 _INTERVAL = re.compile(r" (\[[^\]]*\])")
@@ -118,7 +120,7 @@ class _Writer:
         texts = table.texts
         numbers = [bool(texts) and all(_NUMBER.fullmatch(row[i]) for row in texts) for i in range(width)]
         head = "".join(
-            f'<th scope="col"{" class=" + chr(34) + "number" + chr(34) if number else ""}>{clean(name)}</th>'
+            f'<th scope="col" class="number">{clean(name)}</th>' if number else f'<th scope="col">{clean(name)}</th>'
             for name, number in zip(table.head, numbers, strict=True)
         )
         rows = "\n".join(
@@ -181,4 +183,5 @@ def _cell(cell: str | Cell, is_number: bool) -> str:
         return f'<td class="command"><code>{inner}</code></td>'
     inner = f"<strong>{inner}</strong>" if found.is_best else inner
     inner = f'<a href="{escape(found.href)}">{inner}</a>' if found.path else inner
-    return f'<td class="number">{inner}</td>' if is_number else f"<td>{inner}</td>"
+    kind = "number" if is_number else "long" if len(found.text) > LONG else ""
+    return f'<td class="{kind}">{inner}</td>' if kind else f"<td>{inner}</td>"

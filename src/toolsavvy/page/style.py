@@ -14,7 +14,7 @@ STYLE = """
 * { box-sizing: border-box; }
 html { -webkit-text-size-adjust: 100%; }
 body { font: 16px/1.55 Charter, "Bitstream Charter", "Iowan Old Style", Georgia, "DejaVu Serif", serif;
-  max-width: 72rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; color: var(--ink); background: var(--paper); }
+  max-width: 76rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; color: var(--ink); background: var(--paper); }
 h1 { font-size: 1.75rem; line-height: 1.25; margin: 0 0 .4rem; font-weight: 600; overflow-wrap: anywhere; }
 h2 { font-size: 1.25rem; margin: 3rem 0 .8rem; font-weight: 600; }
 h1 + p.lead { color: var(--soft); margin-top: 0; }
@@ -32,24 +32,25 @@ figcaption { font-size: 14px; line-height: 1.45; max-width: 46rem; margin: 0 0 .
 figcaption .label { font-weight: 600; }
 figure.picture figcaption, figure.charts figcaption { margin: .6rem 0 0; }
 .wide { overflow-x: auto; max-width: 100%; }
-table { border-collapse: collapse; border-block: 1.5px solid var(--strong); font: 13px/1.4 system-ui, sans-serif;
+table { border-collapse: collapse; border-block: 1.5px solid var(--strong); font: 12.5px/1.4 system-ui, sans-serif;
   font-variant-numeric: tabular-nums lining-nums; }
-th, td { padding: .28rem 1.1rem .28rem 0; text-align: left; vertical-align: top; white-space: pre-line;
-  max-width: 26rem; overflow-wrap: break-word; min-width: 3rem; }
-th:last-child, td:last-child { padding-right: .2rem; }
+th, td { padding: .26rem 1rem .26rem 0; text-align: left; vertical-align: top; white-space: pre; }
+td.long { white-space: pre-line; min-width: 16rem; max-width: 30rem; overflow-wrap: anywhere; }
+th:last-child { padding-right: 1rem; }
 thead th { border-bottom: 1px solid var(--strong); font-weight: 600; vertical-align: bottom; }
 tbody tr:hover { background: var(--shade); }
 td.number, th.number { text-align: right; white-space: nowrap; }
-td .ci { color: var(--soft); }
+td .ci { color: var(--soft); font-size: .9em; }
 td strong { font-weight: 700; }
 code { font: 12px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; }
 td code { display: block; white-space: pre-wrap; overflow-wrap: anywhere; min-width: 17rem; max-width: 46rem; }
 td.command { max-width: none; }
 th button { font: inherit; color: inherit; background: none; border: 0; padding: 0; margin: 0; cursor: pointer;
-  text-align: inherit; white-space: inherit; }
-th button::after { content: " \\2195"; color: var(--soft); opacity: .55; }
-th[aria-sort="ascending"] button::after { content: " \\2191"; opacity: 1; }
-th[aria-sort="descending"] button::after { content: " \\2193"; opacity: 1; }
+  text-align: inherit; white-space: inherit; position: relative; }
+th button::after { content: "\\2195"; color: var(--soft); opacity: .45; position: absolute; left: 100%; bottom: 0;
+  padding-left: .15rem; font-weight: 400; }
+th[aria-sort="ascending"] button::after { content: "\\2191"; opacity: 1; }
+th[aria-sort="descending"] button::after { content: "\\2193"; opacity: 1; }
 .note { color: var(--soft); font-size: 13.5px; line-height: 1.45; }
 .panels { display: flex; flex-wrap: wrap; gap: 1.2rem 1.6rem; align-items: flex-start; }
 svg.chart { display: block; max-width: 100%; height: auto; font-family: system-ui, sans-serif; }
@@ -73,7 +74,7 @@ svg.chart text.cell { font-size: 11px; } svg.chart text.bright { fill: #ffffff; 
   font: 12.5px/1.5 system-ui, sans-serif; }
 .legend li { overflow-wrap: anywhere; }
 .legend svg { vertical-align: middle; margin-right: .4rem; }
-img { max-width: 100%; height: auto; }
+img { max-width: min(100%, 46rem); height: auto; }
 @media (prefers-color-scheme: dark) { img { background: #ffffff; padding: .5rem; border-radius: 3px; } }
 details { margin: 1rem 0; } summary { cursor: pointer; font: 14px/1.6 system-ui, sans-serif; color: var(--link); }
 @media (max-width: 40rem) { body { font-size: 15.5px; padding: 1.4rem 1rem 3rem; } h1 { font-size: 1.4rem; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,8 +143,9 @@ def read_run(path: Path | str) -> dict[str, list[Line]]:
             )
         run.setdefault(query, []).append(Line(document, score, number))
     for lines in run.values():
-        lines.sort(key=lambda line: line.document, reverse=True)
-        lines.sort(key=lambda line: np.float32(line.score), reverse=True)
+        single = np.array([line.score for line in lines]).astype(np.float32).tolist()
+        scores = {line.number: score for line, score in zip(lines, single, strict=True)}
+        lines.sort(key=lambda line: (scores[line.number], line.document), reverse=True)
     return run
 
 
@@ -152,8 +154,8 @@ def _score(text: str, where: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
+        value = math.nan
+    if not math.isfinite(value):
         raise UserError(f"score {text!r} is no finite number", where=where, expected="a finite number")
     return value
 

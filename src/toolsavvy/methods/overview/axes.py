@@ -11,6 +11,7 @@ from toolsavvy.methods.overview.gathering import Entry, flat
 from toolsavvy.tracking.records import NOT_RESULTS
 
 NO_AXES = (*NOT_RESULTS, "runs", "seed", "stage", "choices")
+METHOD = "method"
 MISSING = "–"  # noqa: RUF001 - what a cell shows where a run has no such setting
 
 
@@ -21,23 +22,41 @@ class Axis:
     Args:
         key: group (`tuning`) or dotted key (`method.sampling.n`).
         name: as tables show it.
-        values: cell -> value; None where a run has no such setting.
+        values: cell -> value; cells of methods that are not set apart by it are left out.
     """
 
     key: str
     name: str
     values: Mapping[str, Any]
 
+    def at(self, cell: str) -> str:
+        """What a table shows of a cell."""
+        return shown(self.values.get(cell))
+
     @property
     def distinct(self) -> list[Any]:
         """Its values, numbers ascending, others in order of appearance."""
-        found = list(dict.fromkeys(self.values.values()))
+        found = [v for v in dict.fromkeys(self.values.values()) if v is not None]
         return sorted(found) if self.is_numeric else found
 
     @property
     def is_numeric(self) -> bool:
         """Whether it can be the x of a line plot."""
-        return all(isinstance(v, int | float) and not isinstance(v, bool) for v in self.values.values())
+        known = [v for v in self.values.values() if v is not None]
+        return bool(known) and all(isinstance(v, int | float) and not isinstance(v, bool) for v in known)
+
+
+def all_axes(entries: Sequence[Entry]) -> tuple[Axis, ...]:
+    """The settings that tell the cells of each method apart; first the method, where there are several."""
+    methods = list(dict.fromkeys(entry.method for entry in entries))
+    found: dict[str, Axis] = {}
+    if len(methods) > 1:
+        found[METHOD] = Axis(METHOD, METHOD, {entry.cell: entry.method for entry in entries})
+    for method in methods:
+        for axis in find_axes([entry for entry in entries if entry.method == method]):
+            before = found.get(axis.key)
+            found[axis.key] = axis if before is None else Axis(axis.key, axis.name, {**before.values, **axis.values})
+    return tuple(found.values())
 
 
 def find_axes(entries: Sequence[Entry]) -> tuple[Axis, ...]:
@@ -111,9 +130,17 @@ def _names(keys: Sequence[str]) -> dict[str, str]:
 def labels(entries: Sequence[Entry], axes: Sequence[Axis]) -> dict[str, str]:
     """Cell -> what tells it apart; '' where there is but one."""
     cells = list(dict.fromkeys(entry.cell for entry in entries))
-    found = {cell: ", ".join(f"{a.name}={shown(a.values[cell])}" for a in axes) for cell in cells}
+    found = {cell: told(axes, cell) for cell in cells}
     twice = Counter(found.values())
     return {c: text if twice[text] == 1 else f"{text} cell {c[:6]}".strip() for c, text in found.items()}
+
+
+def told(axes: Sequence[Axis], cell: str) -> str:
+    """'tuning=lora, lr=0.001', without settings that a cell does not have."""
+    parts = [(a.name, a.values.get(cell)) for a in axes]
+    return ", ".join(
+        value if name == METHOD else f"{name}={shown(value)}" for name, value in parts if value is not None
+    )
 
 
 def shown(value: Any) -> str:

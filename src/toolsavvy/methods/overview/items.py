@@ -140,7 +140,8 @@ class Reader:
         """Of an internalization score: recall of free decoding, and of constrained, by system; None for others."""
         if measure[0] != INTERNALIZATION:
             return None
-        return (label(system, FREE), ("recall", measure[1])), (label(system, CONSTRAINED), ("recall", measure[1]))
+        family = system.removesuffix(f"-{FREE}")
+        return (label(family, FREE), ("recall", measure[1])), (label(family, CONSTRAINED), ("recall", measure[1]))
 
 
 def prediction_file(folder: Path, suite: str, system: str) -> Path | None:

@@ -20,8 +20,10 @@ CUTOFFS = (5, 10, 1, 50)
 LESS_IS_BETTER = ("mismatch_rate", "ece", "n_nc", "un_c", "cost_regret")
 NEITHER = ("n_c", "un_nc", "n_nc", "un_c", "yes_share", "cosine", "call_rate", "need_rate")
 """Shares that describe: nobody is best in them."""
-PLAIN = ("mcc", "auc", "ece", "cosine")
+PLAIN = ("mcc", "auc", "ece", "cosine", "cost_regret")
 """Not shares: written with three digits, not in percent."""
+COUNTS = ("n_c", "n_nc", "un_c", "un_nc")
+"""Numbers of items."""
 SHOWN = {"necessity": ("strict", "released")}
 """Slices that stand for a suite, where they are not named as in other suites."""
 
@@ -67,13 +69,20 @@ def sign(metric: str) -> int:
 
 def scale(metric: str) -> float:
     """Percent, or the number itself."""
-    return 1.0 if metric in PLAIN else 100.0
+    return 1.0 if metric in PLAIN or metric in COUNTS else 100.0
 
 
 def written(metric: str, value: float | None, low: float | None, high: float | None, *, signed: bool = False) -> str:
     """'83.2 [78.1, 88.0]'; 0/0 where it is undefined."""
     if value is None:
         return "0/0"
-    form = f"{'+' if signed else ''}.{3 if metric in PLAIN else 1}f"
-    middle, *ends = (format(scale(metric) * v, form) for v in (value, low, high) if v is not None)
-    return f"{middle} [{', '.join(ends)}]" if len(ends) == 2 else middle
+    factor, plus = scale(metric), "+" if signed else ""
+    digits = 3 if metric in PLAIN else 0 if metric in COUNTS and factor * value % 1 == 0 else 1
+    middle = format(factor * value, f"{plus}.{digits}f")
+    if low is None or high is None:
+        return middle
+    # Ends in whole percent, as long as they are wide apart: more digits than they are good for only tire the eye.
+    is_whole = all(abs(factor * end - round(factor * end)) < 0.05 for end in (low, high))
+    fine = digits if metric in PLAIN or (factor * (high - low) < 3 and not is_whole) else 0
+    ends = (format(factor * end, f"{plus}.{fine}f") for end in (low, high))
+    return f"{middle} [{', '.join(ends)}]"

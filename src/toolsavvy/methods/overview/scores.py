@@ -5,7 +5,7 @@ Numbers of different catalogs, tasks or test items never meet: they stand in boa
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,7 +15,9 @@ import numpy as np
 from toolsavvy.methods.overview.gathering import Entry
 from toolsavvy.methods.overview.items import Items, Reader
 from toolsavvy.methods.overview.measures import Measure, is_headline, measures_of, primary, sign
+from toolsavvy.methods.pooling import INTERNALIZATION
 from toolsavvy.metrics import Interval, Resamples, interval, paired_difference
+from toolsavvy.suites.catalog_test import FREE, label
 from toolsavvy.tracking.records import HEADLINE
 
 OWN, CROSSED, NONE = "items", "seeds x items", ""
@@ -139,15 +141,21 @@ Records = Mapping[tuple[str, str, int | None], Mapping[str, Any]]
 
 
 def _records(reader: Reader, suite: str, slice_: str) -> Records:
-    """(System, metric, k) -> record."""
+    """(System, metric, k) -> record; internalization stands with the free decoding that it is about."""
     own = [r for r in reader.entry.rows if r["suite"] == suite and (r["slice"] or "") == slice_]
-    return {(str(r["system"]), str(r["metric"]), r["k"]): r for r in own}
+    systems = {str(r["system"]) for r in own}
+    found = {}
+    for r in own:
+        system, free = str(r["system"]), label(str(r["system"]), FREE)
+        shown = free if r["metric"] == INTERNALIZATION and free in systems else system
+        found[shown, str(r["metric"]), r["k"]] = r
+    return found
 
 
 def _merged(
     groups: Mapping[tuple[str, str], Sequence[Reader]], records: Mapping[Any, Records]
 ) -> list[tuple[tuple[str, ...], str]]:
-    """(Cells, system): cells in which a system has the very same numbers, seed by seed, stand in one row."""
+    """(Cells, system): a system that has the very same numbers in all cells, seed by seed, gets one row."""
     alike: dict[Any, list[str]] = defaultdict(list)
     for (cell, system), readers in groups.items():
         told = tuple(
@@ -159,7 +167,11 @@ def _merged(
             for own in (records[r.entry.folder],)
         )
         alike[system, told].append(cell)
-    return [(tuple(cells), system) for (system, _), cells in alike.items()]
+    every = Counter(system for _, system in groups)
+    found: list[tuple[tuple[str, ...], str]] = []
+    for (system, _), cells in alike.items():
+        found += [(tuple(cells), system)] if len(cells) == every[system] else [((cell,), system) for cell in cells]
+    return found
 
 
 @dataclass(frozen=True)
@@ -173,6 +185,12 @@ class _Pool:
     groups: Mapping[tuple[tuple[str, ...], str], Sequence[Reader]]
     records: Mapping[Any, Records]
     resamples: int
+
+    @property
+    def read(self) -> tuple[Measure, ...]:
+        """What is read item by item: recall comes along for internalization."""
+        parts = [("recall", k) for name, k in self.measures if name == INTERNALIZATION]
+        return tuple(dict.fromkeys([*self.measures, *parts]))
 
     def rows(self) -> list[Row]:
         """Numbers, then the order, then the tests."""
@@ -215,7 +233,7 @@ class _Pool:
 
     def _items(self, system: str, readers: Sequence[Reader]) -> list[Items] | None:
         """Of every seed, on the same items; None where one has none."""
-        found = [r.items(system, self.slice, self.measures) for r in readers]
+        found = [r.items(system, self.slice, self.read) for r in readers]
         whole = [i for i in found if i is not None]
         if len(whole) < len(found) or any(i.ids != whole[0].ids for i in whole):
             return None
@@ -245,9 +263,9 @@ class _Pool:
         readers = self.groups[row.cells, row.system]
         replicates, middles = [], []
         for system, measure in parts:
-            read = [r.items(system, self.slice, (measure,)) for r in readers]
+            read = [r.items(system, self.slice, self.read) for r in readers]
             items = [i for i in read if i is not None]
-            if len(items) < len(readers) or any(i.ids != items[0].ids for i in items):
+            if len(items) < len(readers) or any(i.ids != items[0].ids or measure not in i.values for i in items):
                 return told
             replicates.append(draws.means(items, measure))
             middles.append(float(np.mean([i.values[measure].mean() for i in items])))

@@ -10,7 +10,6 @@ from toolsavvy.errors import UserError
 from toolsavvy.figures.bars import quadrant_bars
 from toolsavvy.figures.passing import pass_rates
 from toolsavvy.methods import dissociation, passing
-from toolsavvy.methods.arguments import pooled
 from toolsavvy.methods.dissociation_report import LEGEND, draw
 from toolsavvy.methods.dissociation_tables import Grid, Numbers, main_grid
 from toolsavvy.methods.knowing.compared import NOTE as NECESSITY_NOTE
@@ -140,5 +139,7 @@ def _passing(folders: list[Path], figures: Path, resamples: int) -> list[Section
 
 
 def _arguments(folders: list[Path], resamples: int) -> list[Section]:
-    made = tuple(Table(tuple(head), rows, f"{title}.") for title, head, rows in pooled.tables(folders, resamples))
+    from toolsavvy.methods.arguments.pooled import tables as argument_tables  # loads what trains models
+
+    made = tuple(Table(tuple(head), rows, f"{title}.") for title, head, rows in argument_tables(folders, resamples))
     return [Section("Arguments", tables=made)]

@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any
 
 from toolsavvy.figures.vector import Chart, Grid, Series, Svg, chart, grid
-from toolsavvy.methods.overview.axes import Axis, shown
+from toolsavvy.methods.overview.axes import METHOD, Axis, shown, told
 from toolsavvy.methods.overview.measures import PLAIN, scale, title
 from toolsavvy.methods.overview.scores import Board, Row
 from toolsavvy.page import Drawing
@@ -23,21 +23,24 @@ WIDE = 50.0
 def sweep_drawings(boards: Sequence[Board], axes: Sequence[Axis]) -> list[Drawing]:
     """A figure for each numeric axis and each pair of axes; panels are suites, slices and systems."""
     drawings = [d for axis in axes if axis.is_numeric and (d := _lines(boards, axis, axes)) is not None]
-    pairs = [(a, b) for a, b in combinations(axes, 2) if min(len(a.distinct), len(b.distinct)) > 1]
+    known = [a for a in axes if a.key != METHOD]
+    pairs = [(a, b) for a, b in combinations(known, 2) if min(len(a.distinct), len(b.distinct)) > 1]
     return drawings + [d for a, b in pairs[:6] if (d := _maps(boards, a, b, axes)) is not None]
 
 
 def _lines(boards: Sequence[Board], axis: Axis, axes: Sequence[Axis]) -> Drawing | None:
     """One panel a board, one line a system and setting of the other axes."""
-    others = [a for a in axes if a is not axis]
+    others = [a for a in axes if a is not axis and a.key != METHOD]
     looks: dict[str, int] = {}
     panels, left_out = [], 0
     for board in boards:
         lines: dict[str, list[tuple[float, Row]]] = defaultdict(list)
         for row in board.rows:
             if len(row.cells) == 1 and board.main in row.values:
-                told = ", ".join(f"{a.name}={shown(a.values[row.cells[0]])}" for a in others)
-                lines[f"{row.system} ({told})" if told else row.system].append((axis.values[row.cells[0]], row))
+                cell, x = row.cells[0], axis.values.get(row.cells[0])
+                if x is not None:
+                    setting = told(others, cell)
+                    lines[f"{row.system} ({setting})" if setting else row.system].append((x, row))
         whole = {k: sorted(v, key=lambda point: point[0]) for k, v in lines.items() if len({x for x, _ in v}) > 1}
         if not whole:
             continue
@@ -81,16 +84,16 @@ def _columns(found: Sequence[tuple[float, Any]]) -> tuple[list[Any], list[Any], 
 def _maps(boards: Sequence[Board], a: Axis, b: Axis, axes: Sequence[Axis]) -> Drawing | None:
     """One panel a board and system: cells of more than one run at a point are not averaged, but drawn apart."""
     rows_axis, columns_axis = (a, b) if len(a.distinct) <= len(b.distinct) else (b, a)
-    others = [x for x in axes if x not in (a, b)]
+    others = [x for x in axes if x not in (a, b) and x.key != METHOD]
     panels, count = [], 0
     for board in boards:
         maps: dict[str, dict[tuple[Any, Any], Row]] = defaultdict(dict)
         for row in board.rows:
             if len(row.cells) == 1 and board.main in row.values:
                 cell = row.cells[0]
-                told = ", ".join(f"{x.name}={shown(x.values[cell])}" for x in others)
-                name = f"{row.system}{f' ({told})' if told else ''}"
-                maps[name][rows_axis.values[cell], columns_axis.values[cell]] = row
+                setting, point = told(others, cell), (rows_axis.values.get(cell), columns_axis.values.get(cell))
+                if None not in point:
+                    maps[f"{row.system} ({setting})" if setting else row.system][point] = row
         whole = {name: points for name, points in maps.items() if _is_plane(points)}
         count += len(whole)
         values = [
@@ -123,6 +126,5 @@ def _map_panel(
     values = [[None if row is None else row.values[board.main].value for row in line] for line in found]
     factor, digits = scale(board.main[0]), 3 if board.main[0] in PLAIN else 1
     texts = [["" if v is None else f"{factor * v:.{digits}f}" for v in line] for line in values]
-    title_ = f"{name}, {heading(board)}"
     names = ([shown(v) for v in column_values], [shown(v) for v in row_values])
-    return grid(Grid(title_, columns.name, rows.name, *names, values, texts, span))
+    return grid(Grid(name, heading(board), columns.name, rows.name, *names, values, texts, span))

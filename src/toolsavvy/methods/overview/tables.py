@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from toolsavvy.methods.overview.axes import Axis, shown
+from toolsavvy.methods.overview.axes import Axis
 from toolsavvy.methods.overview.measures import NEITHER, PLAIN, Measure, sign, title, written
 from toolsavvy.methods.overview.scores import ALPHA, BOOTSTRAP, Board, Row, Test
 from toolsavvy.metrics import Interval
@@ -18,8 +18,8 @@ EVERY = "any"
 
 def best_table(boards: Sequence[Board], labels: Mapping[str, str]) -> Table:
     """One row a suite and slice: the best system, and whether its lead over the second could be chance."""
-    several = len({b.data for b in boards}) > 1
-    head = ["suite", "slice", "on", "measure", "best", "settings", "seeds", "value", "second", "lead", "p", "n"]
+    several = len({(b.data, b.place) for b in boards}) > len({b.place for b in boards})
+    head = ["suite", "slice", "on", "measure", "best", "settings", "seeds", "value", "second", "lead", "p"]
     rows: list[list[str | Cell]] = []
     for board in boards:
         first, *others = board.rows
@@ -30,7 +30,6 @@ def best_table(boards: Sequence[Board], labels: Mapping[str, str]) -> Table:
             settings(first, labels), str(len(first.seeds)), value(first, board.main, board.main),
             "" if second is None else _name(second, labels),
             "" if second is None else _lead(second.test, board.main, 1), _p(second.test if second else None),
-            f"{board.n:,}",
         ])  # fmt: skip
     note = (
         f"Lead: best minus second on the same items, points ({', '.join(PLAIN)}: as they are). * p < {ALPHA:g} by "
@@ -85,7 +84,7 @@ def _best(board: Board) -> dict[Measure, list[Row]]:
 
 
 def _at(axis: Axis, row: Row) -> str:
-    found = list(dict.fromkeys(shown(axis.values[cell]) for cell in row.cells))
+    found = list(dict.fromkeys(axis.at(cell) for cell in row.cells))
     return found[0] if len(found) == 1 else EVERY
 
 

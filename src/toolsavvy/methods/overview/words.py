@@ -1,4 +1,5 @@
 """What a report says about itself: how it is read, and how intervals and tests are made."""
+
 from __future__ import annotations
 
 READING = (
