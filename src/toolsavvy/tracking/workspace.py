@@ -7,6 +7,7 @@ panels average the seeds. It has a name of its own and is written over when it i
 from __future__ import annotations
 
 import hashlib
+import importlib
 import importlib.util
 import logging
 import os
@@ -158,11 +159,16 @@ def _tables(folders: Sequence[Path]) -> tuple[str, ...]:
     return ("results", *(f"predictions/{suite}" for suite in sorted(suites)))
 
 
+def _library() -> tuple[Any, Any, Any]:
+    """Workspaces, their panels and expressions; its types say less than it takes."""
+    return tuple(map(importlib.import_module, (f"wandb_workspaces.{n}" for n in ("workspaces", "reports.v2", "expr"))))
+
+
 def _save(logger: LoggerConfig, page: Contents) -> str:
     """Write one workspace, over the one that was made before."""
     import wandb
-    import wandb_workspaces.workspaces as ws
 
+    ws, *_ = _library()
     api = wandb.Api(timeout=30)
     entity = logger.entity or api.default_entity
     if not entity:
@@ -181,9 +187,7 @@ def _save(logger: LoggerConfig, page: Contents) -> str:
 
 def _runs(page: Contents) -> Any:
     """Which runs, and how they are put together: by what they differ in, then by cell, seeds within."""
-    import wandb_workspaces.expr as expr
-    import wandb_workspaces.workspaces as ws
-
+    ws, _, expr = _library()
     groups: list[Any] = [*(expr.Config(f"choices.{name}") for name in page.varying), expr.Config("cell")]
     columns = [f"config:choices.value.{name}" for name in page.varying] + ["config:seed.value"]
     columns += [f"summary:{page.headline}"] if page.headline else []
@@ -195,9 +199,7 @@ def _runs(page: Contents) -> Any:
 
 def _sections(page: Contents) -> list[Any]:
     """Results by suite, curves by stage, figures, tables, and what the parameters did."""
-    import wandb_workspaces.reports.v2 as wr
-    import wandb_workspaces.workspaces as ws
-
+    ws, wr, _ = _library()
     cell: Any = wr.Config("cell")
     found = [
         ws.Section(name=f"{suite}: mean of the seeds, with their standard error", is_open=True, panels=[
@@ -227,9 +229,7 @@ def _sections(page: Contents) -> list[Any]:
 
 def _parameters(page: Contents) -> list[Any]:
     """Runs beside one another by their choices; nothing where none is measured."""
-    import wandb_workspaces.reports.v2 as wr
-    import wandb_workspaces.workspaces as ws
-
+    ws, wr, _ = _library()
     panels: list[Any] = [wr.RunComparer(diff_only="split")]
     if page.headline is not None:
         names = [wr.Config(f"choices.{name}") for name in page.varying] + [wr.Config("seed")]
