@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsavvy.methods.overview.gathering import Entry, Unfinished, name_of
-from toolsavvy.methods.overview.scores import Board
+from toolsavvy.methods.overview.results import Board
 from toolsavvy.page import Cell, Table
 
 

@@ -78,11 +78,16 @@ def written(metric: str, value: float | None, low: float | None, high: float | N
         return "0/0"
     factor, plus = scale(metric), "+" if signed else ""
     digits = 3 if metric in PLAIN else 0 if metric in COUNTS and factor * value % 1 == 0 else 1
-    middle = format(factor * value, f"{plus}.{digits}f")
+    middle = _number(factor * value, plus, digits)
     if low is None or high is None:
         return middle
     # Ends in whole percent, as long as they are wide apart: more digits than they are good for only tire the eye.
     is_whole = all(abs(factor * end - round(factor * end)) < 0.05 for end in (low, high))
     fine = digits if metric in PLAIN or (factor * (high - low) < 3 and not is_whole) else 0
-    ends = (format(factor * end, f"{plus}.{fine}f") for end in (low, high))
+    ends = (_number(factor * end, plus, fine) for end in (low, high))
     return f"{middle} [{', '.join(ends)}]"
+
+
+def _number(value: float, plus: str, digits: int) -> str:
+    """Rounded; a zero has no sign before it but the one that is asked for."""
+    return format(round(value, digits) + 0.0, f"{plus}.{digits}f")

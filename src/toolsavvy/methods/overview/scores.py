@@ -12,87 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from toolsavvy.methods.overview.draws import Draws
 from toolsavvy.methods.overview.gathering import Entry
 from toolsavvy.methods.overview.items import Items, Reader
 from toolsavvy.methods.overview.measures import Measure, is_headline, measures_of, primary, sign
+from toolsavvy.methods.overview.results import BOOTSTRAP, CROSSED, NONE, OWN, SIGN_FLIP, Board, Row, Test
 from toolsavvy.methods.pooling import INTERNALIZATION
-from toolsavvy.metrics import Interval, Resamples, interval, paired_difference
+from toolsavvy.metrics import Interval, interval, paired_difference
 from toolsavvy.suites.catalog_test import FREE, label
 from toolsavvy.tracking.records import HEADLINE
-
-OWN, CROSSED, NONE = "items", "seeds x items", ""
-"""What an interval covers: the run's own, over items; seeds crossed with items; or there is none."""
-BOOTSTRAP, SIGN_FLIP = "bootstrap", "sign-flip"
-ALPHA = 0.05
-COLUMNS_AT_ONCE = 1500
-"""Of a bootstrap: bounds its memory."""
-
-
-@dataclass(frozen=True)
-class Test:
-    """The best system minus another on the same items.
-
-    Args:
-        difference: in the primary measure, and its 95 % interval; more than 0 where the best has more.
-        p: two-sided.
-        adjusted: the same by Holm's method over the tests of the board.
-        kind: bootstrap (items, crossed with the seeds both have) or sign-flip (the run's own, over clusters).
-    """
-
-    difference: Interval
-    p: float
-    adjusted: float
-    kind: str
-
-
-@dataclass(frozen=True)
-class Row:
-    """A system of a cell.
-
-    Args:
-        system: as in results.jsonl.
-        cells: one; several where the system does not depend on what they differ in, and its numbers are the same.
-        seeds: of the runs behind the numbers.
-        values: measure -> mean over seeds, with its interval.
-        span: lowest and highest seed in the primary measure.
-        covers: what the interval of the primary measure is over.
-        entries: the runs of the first cell.
-        test: against the best; None for the best itself, and where nothing can be tested.
-    """
-
-    system: str
-    cells: tuple[str, ...]
-    seeds: tuple[int, ...]
-    values: Mapping[Measure, Interval]
-    span: tuple[float, float] | None
-    covers: str
-    entries: tuple[Entry, ...]
-    test: Test | None = None
-
-
-@dataclass(frozen=True)
-class Board:
-    """Systems on one slice of one suite.
-
-    Args:
-        data: digits of what the suite was run on.
-        place: catalog or questions, for people.
-        suite: name of the suite.
-        slice: of it.
-        measures: columns.
-        main: what rows are ranked by.
-        rows: the best first.
-        n: items.
-    """
-
-    data: str
-    place: str
-    suite: str
-    slice: str
-    measures: tuple[Measure, ...]
-    main: Measure
-    rows: tuple[Row, ...]
-    n: int
 
 
 def boards(entries: Sequence[Entry], wanted: Sequence[Measure], resamples: int) -> list[Board]:
@@ -196,7 +124,7 @@ class _Pool:
         """Numbers, then the order, then the tests."""
         made = {key: self._plain(key, readers) for key, readers in self.groups.items()}
         items = {key: self._items(key[1], readers) for key, readers in self.groups.items()}
-        draws = _Draws.of(items, self.resamples)
+        draws = Draws.of(items, self.resamples)
         rows = [self._crossed(row, items[key], draws) for key, row in made.items()]
         direction = sign(self.main[0])
         order = sorted(range(len(rows)), key=lambda i: -direction * _value(rows[i], self.main, -direction))
@@ -239,7 +167,7 @@ class _Pool:
             return None
         return whole
 
-    def _crossed(self, row: Row, items: list[Items] | None, draws: _Draws) -> Row:
+    def _crossed(self, row: Row, items: list[Items] | None, draws: Draws) -> Row:
         """Intervals over seeds crossed with items, where there are several seeds."""
         if len(row.seeds) < 2 or items is None:
             return row
@@ -258,7 +186,7 @@ class _Pool:
         main = values.get(self.main)
         return replace(row, values=values, covers=CROSSED if main is not None and main.low is not None else NONE)
 
-    def _ratio(self, row: Row, parts: Any, draws: _Draws, told: Interval) -> Interval:
+    def _ratio(self, row: Row, parts: Any, draws: Draws, told: Interval) -> Interval:
         """Internalization: free over constrained recall, both on the same resamples."""
         readers = self.groups[row.cells, row.system]
         replicates, middles = [], []
@@ -275,7 +203,7 @@ class _Pool:
         return interval(middles[0] / middles[1], ratios, told.n, len(row.seeds))
 
     def _test(
-        self, best: Row, row: Row, items: Mapping[Any, list[Items] | None], first: Any, second: Any, draws: _Draws
+        self, best: Row, row: Row, items: Mapping[Any, list[Items] | None], first: Any, second: Any, draws: Draws
     ) -> Test | None:
         """Best minus row in the main measure; the run's own test where both are of one run."""
         own = self._recorded(best, row)
@@ -337,51 +265,3 @@ def _holm(tests: Sequence[Test | None]) -> list[Test | None]:
 
 def _p(test: Test | None) -> float:
     return 1.0 if test is None else test.p
-
-
-class _Draws:
-    """The same resamples of seeds and clusters for all systems on the same items."""
-
-    def __init__(self, resamples: int) -> None:
-        self._n = resamples
-        self._known: dict[tuple[str, ...], Resamples] = {}
-        self._totals: dict[tuple[int, Measure], tuple[np.ndarray, np.ndarray]] = {}
-
-    @classmethod
-    def of(cls, items: Mapping[Any, list[Items] | None], resamples: int) -> _Draws:
-        """Sums of every column in every replicate: all columns at once, since drawing costs the most."""
-        made = cls(resamples)
-        columns: dict[tuple[str, ...], list[tuple[Items, Measure]]] = defaultdict(list)
-        for group in items.values():
-            for one in group or ():
-                columns[one.clusters] += [(one, measure) for measure in one.values]
-        for clusters, found in columns.items():
-            for start in range(0, len(found), COLUMNS_AT_ONCE):
-                part = found[start : start + COLUMNS_AT_ONCE]
-                total, number = made._of(clusters).totals(np.stack([one.values[m] for one, m in part], axis=1))
-                made._totals |= {(id(one), m): (total[:, j], number[:, j]) for j, (one, m) in enumerate(part)}
-        return made
-
-    def _of(self, clusters: tuple[str, ...]) -> Resamples:
-        if clusters not in self._known:
-            self._known[clusters] = Resamples.of(clusters, self._n)
-        return self._known[clusters]
-
-    def units(self, items: Sequence[Items]) -> int:
-        """Number of clusters."""
-        return self._of(items[0].clusters).units
-
-    def means(self, items: Sequence[Items], measure: Measure) -> np.ndarray:
-        """Mean over drawn seeds and clusters, float64 [replicate]."""
-        parts = [self._sums(one, measure) for one in items]
-        drawn = self._of(items[0].clusters).seeds(len(items))
-        total = sum(part[0] * drawn[:, i] for i, part in enumerate(parts))
-        number = np.asarray(sum(part[1] * drawn[:, i] for i, part in enumerate(parts)))
-        return np.divide(total, number, out=np.full(self._n, np.nan), where=number > 0)
-
-    def _sums(self, one: Items, measure: Measure) -> tuple[np.ndarray, np.ndarray]:
-        key = (id(one), measure)
-        if key not in self._totals:
-            total, number = self._of(one.clusters).totals(one.values[measure][:, None])
-            self._totals[key] = total[:, 0], number[:, 0]
-        return self._totals[key]

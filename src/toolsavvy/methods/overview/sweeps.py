@@ -11,7 +11,7 @@ from typing import Any
 from toolsavvy.figures.vector import Chart, Grid, Series, Svg, chart, grid
 from toolsavvy.methods.overview.axes import METHOD, Axis, shown, told
 from toolsavvy.methods.overview.measures import PLAIN, scale, title
-from toolsavvy.methods.overview.scores import Board, Row
+from toolsavvy.methods.overview.results import Board, Row
 from toolsavvy.page import Drawing
 
 LINES, MAPS, NAMES = 8, 6, 12

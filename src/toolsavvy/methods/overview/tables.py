@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from toolsavvy.methods.overview.axes import Axis
 from toolsavvy.methods.overview.measures import NEITHER, PLAIN, Measure, sign, title, written
-from toolsavvy.methods.overview.scores import ALPHA, BOOTSTRAP, Board, Row, Test
+from toolsavvy.methods.overview.results import ALPHA, BOOTSTRAP, Board, Row, Test
 from toolsavvy.metrics import Interval
 from toolsavvy.page import Cell, Table
 

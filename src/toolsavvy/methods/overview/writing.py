@@ -17,7 +17,8 @@ from toolsavvy.methods.overview.gathering import Entry, Runs
 from toolsavvy.methods.overview.listing import differences, methods_of, run_table, unfinished_table
 from toolsavvy.methods.overview.measures import Measure
 from toolsavvy.methods.overview.pictures import run_figures
-from toolsavvy.methods.overview.scores import Board, boards
+from toolsavvy.methods.overview.results import Board
+from toolsavvy.methods.overview.scores import boards
 from toolsavvy.methods.overview.studies import studies
 from toolsavvy.methods.overview.sweeps import sweep_drawings
 from toolsavvy.methods.overview.tables import best_table, board_table, settings
