@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 OVERRIDES = "key=value, and flags that --help names"
+STOPPED = "interrupted: the same command with resume=true goes on where this ended"
 _RUNS_NOTHING = ("cfg", "info", "hydra_help", "shell_completion")
 
 
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _complain(error)
     except KeyboardInterrupt:
-        _stderr().print("interrupted")
+        _stderr().print(STOPPED)
         return INTERRUPTED
     except Exception:
         return _crashed()
@@ -77,7 +78,8 @@ def _crashed() -> int:
     from toolsavvy.errors import plain
     from toolsavvy.tracking.masking import mask_text
 
-    sys.stderr.write(plain(mask_text(traceback.format_exc())))
+    way = "no run holds this fault: report the traceback above with the command; toolsavvy method=doctor checks the rest"
+    sys.stderr.write(plain(mask_text(f"{traceback.format_exc()}  fix: {way}\n")))
     return FAILED
 
 
@@ -136,7 +138,8 @@ def _check_sweep(args: Namespace) -> None:
     override = next((o for o in args.overrides if key_of(o) == "sweep" and not o.startswith("~")), None)
     if override is not None and not (args.multirun and override.startswith("+")):
         added = f"toolsavvy -m +{override.lstrip('+')}"
-        raise UserError("a sweep is of several jobs", where=f"command line, {override}", expected=added)
+        where, fix = f"command line, {override}", "add both -m and the plus sign"
+        raise UserError("a sweep is of several jobs", where=where, expected=added, fix=fix)
 
 
 def _flags(words: Sequence[str], args: Namespace) -> list[str]:
@@ -171,9 +174,10 @@ def _hydra(flags: Sequence[str], overrides: Sequence[str]) -> int:
     """
     import hydra
 
-    from toolsavvy.config.compose import conf_dir, register
+    from toolsavvy.config.compose import conf_dir, register, trust_composed
 
     register()
+    trust_composed()
     ENDED.clear()
     os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # errors come here, where they are told properly
     sys.argv[1:] = [*flags, *overrides]
@@ -273,7 +277,7 @@ def _launch(flags: list[str], overrides: list[str], jobs: Sequence[Job], ledger:
         raise stop.error from None
     except (KeyboardInterrupt, SystemExit) as stop:
         end_jobs(launcher.name)
-        _stderr().print("interrupted")
+        _stderr().print(STOPPED)
         return INTERRUPTED if isinstance(stop, KeyboardInterrupt) else int(stop.code or FAILED)
     finally:
         leave_ray()

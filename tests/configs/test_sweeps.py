@@ -125,3 +125,40 @@ def test_a_dry_run_of_the_sweep_prints_a_plan_for_each_job(
     assert told.count("dry run") == 5
     for word in ("hierarchical", "memorization (multi)", "full", "lora"):
         assert word in told
+
+
+PRESETS = {
+    "necessity_n_t": 9,
+    "layers": 7,
+    "lora_vs_full": 2,
+    "five_configurations": 5,
+    "pbt_threshold": 5,
+    "encoders": 6,
+}
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_is_of_different_jobs(name: str) -> None:
+    jobs = compose_sweep([f"+sweep={name}"])
+    check_config(jobs[0])
+    assert len({config_hash(job.config) for job in jobs}) == len(jobs) == PRESETS[name]
+    assert {job.folder.parent.name for job in jobs} == {name}
+
+
+def test_every_preset_says_what_it_is() -> None:
+    for file in (conf_dir() / "sweep").glob("*.yaml"):
+        package, told, *_ = file.read_text(encoding="utf-8").splitlines()
+        assert (package, told[:2]) == ("# @package _global_", "# ")
+        assert f"toolsavvy -m +sweep={file.stem}" in file.read_text(encoding="utf-8")
+
+
+def test_lora_and_full_differ_in_the_tuning_alone() -> None:
+    jobs = compose_sweep(["+sweep=lora_vs_full", "seed=1,2,3"])
+    configs = [check_config(job) for job in jobs]
+    assert sorted((c.tuning.kind, c.seed) for c in configs) == [(k, s) for k in ("full", "lora") for s in (1, 2, 3)]
+    quickstart = check_config(compose(["experiment=quickstart"]))
+    for config in configs:
+        assert (config.catalog, config.method, config.memorization) == (
+            quickstart.catalog, quickstart.method, quickstart.memorization,
+        )  # fmt: skip
+        assert config.after_sweep == "seeds"
