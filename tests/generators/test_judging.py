@@ -32,7 +32,8 @@ GOOD = {"a": True, "b": True, "answer": 2, "why": ""}
     ("text", "reason"),
     [
         (json.dumps({"verdicts": [GOOD]}), ""),
-        (f"Sure:\n```json\n{json.dumps({'verdicts': [GOOD]})}\n```", ""),
+        (f"```json\n{json.dumps({'verdicts': [GOOD]})}\n```", ""),
+        (f"The document says:\n```json\n{json.dumps({'verdicts': [GOOD]})}\n```", "judge_malformed"),
         (None, "judge_no_answer"),
         ("", "judge_malformed"),
         ("yes", "judge_malformed"),

@@ -15,7 +15,7 @@ from typing import Any
 
 from toolsavvy.catalogs.audit import visible
 from toolsavvy.catalogs.expansion import Profile, Source, arguments, cut, interface, template
-from toolsavvy.models.chat import Chat, Message, Reply, parse_json
+from toolsavvy.models.chat import Chat, Message, Reply, parse_json, sole_json
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
 
 log = logging.getLogger("toolsavvy")
@@ -226,7 +226,7 @@ def _verdicts(pairs: Sequence[tuple[Source, Profile | None]], judge: Chat) -> li
 
 def _verdict(reply: Reply) -> Verdict:
     """Faithful only if the judge says so and names no unsupported claim."""
-    value = parse_json(reply.text) or {}
+    value = sole_json(reply.text) or {}
     claims = value.get("unsupported")
     named = tuple(_plain(c) for c in claims) if isinstance(claims, list) else ()
     clear = isinstance(claims, list) and not claims and value.get("faithful") is True

@@ -123,6 +123,28 @@ def parse_json(text: str | None) -> dict[str, Any] | None:
     return None
 
 
+def sole_json(text: str | None) -> dict[str, Any] | None:
+    """The JSON object that an answer is, alone or in one fence; None for anything else.
+
+    For verdicts: a judge that quotes a verdict out of a document, before its own or without one, has given none.
+    """
+    body = final_text(text or "")
+    if len(body) > 6 and body.startswith("```") and body.endswith("```"):
+        body = body[3:-3].removeprefix("json").strip()
+    try:
+        value = json.loads(body, object_pairs_hook=_once, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that says a thing twice says nothing."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key is there twice")
+    return dict(pairs)
+
+
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON")
 

@@ -10,7 +10,7 @@ from toolsavvy.catalogs.audit import visible
 from toolsavvy.errors import UserError
 from toolsavvy.generators.answers import printable
 from toolsavvy.generators.toolsense.parsing import Fault
-from toolsavvy.models.chat import Chat, Message, Reply, parse_json
+from toolsavvy.models.chat import Chat, Message, Reply, sole_json
 
 log = logging.getLogger("toolsavvy")
 
@@ -51,7 +51,7 @@ def verdicts(reply: Reply, checks: Iterable[str], answers: Sequence[Any]) -> lis
     """
     if reply.text is None:
         return [Fault("judge_no_answer", "The checker gave no answer.")] * len(answers)
-    value = parse_json(reply.text)
+    value = sole_json(reply.text)
     found = value.get("verdicts") if value else None
     if not isinstance(found, list):
         return [Fault("judge_malformed", "The checker gave no verdict.")] * len(answers)
