@@ -38,7 +38,7 @@ _NOT_SECRET = ("PWD", "OLDPWD")
 _SHORTEST = 6
 _WORDS = frozenset(("", "null", "none", "true", "false", "???", MASK))
 
-_SECRET_PARAMETER = r"(?:[\w\-]*(?:token|key|secret|password|passwd|signature|credential)|sig|auth|pwd|pass|code)"
+_SECRET_PARAMETER = r"(?:[\w\-]*(?:token|key|secret|password|passwd|signature|credential)|sig|auth|pwd|pass)"
 _PLACES = tuple(
     re.compile(pattern, re.I)
     for pattern in (
@@ -74,11 +74,22 @@ def learn_from(node: Any) -> None:
     for name, value in _named(node):
         if is_secret_name(name):
             learn(*_leaves(value))
+    for text in _leaves(node):
+        _learn_from_addresses(text)
+
+
+def _learn_from_addresses(text: str) -> None:
+    """Learn passwords and keys that stand in addresses, as written and as they are meant."""
+    found = [m[0].rpartition(":")[2] for m in _PLACES[0].finditer(text)] if "@" in text else []
+    values = (m[0].partition("=")[2] for m in _PLACES[2].finditer(text)) if "://" in text else ()
+    found += [v for v in values if len(v) >= 8 and re.search(r"\d", v)]  # `sort_key=name` is no secret
+    learn(*found, *map(unquote_plus, found))
 
 
 def learn_from_overrides(overrides: Iterable[str]) -> None:
     """Learn what overrides set under names of secrets, and what variables they fetch for them."""
     for override in overrides:
+        _learn_from_addresses(override)
         for start, end in _assignments(override):
             value = override[start:end].strip().strip("'\"")
             learn(value, value.replace("\\", ""), *value.strip("[]").split(","))
