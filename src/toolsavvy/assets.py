@@ -22,6 +22,7 @@ from typing import IO, Any
 from filelock import FileLock
 
 from toolsavvy.archives import check_members, check_zip
+from toolsavvy.drafts import SUFFIX, clear_drafts, draft_prefix
 from toolsavvy.errors import UserError, did_you_mean
 
 log = logging.getLogger(__name__)
@@ -92,6 +93,12 @@ def cache_dir(kind: str) -> Path:
     return folder
 
 
+def clear_cache() -> None:
+    """Remove what killed processes were writing into the cache; whatever is being written stays."""
+    for kind in KINDS:
+        clear_drafts(cache_root() / kind)
+
+
 def responses_file(model: str) -> Path:
     """File of the answers that a model on a server has given; the folder may not exist yet."""
     short = re.sub(r"[^\w.-]+", "-", model)[:60]
@@ -113,7 +120,7 @@ def atomic_write(path: Path | str, *, text: bool = False) -> Iterator[IO[Any]]:
     temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        number, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path), suffix=SUFFIX)
         temporary = Path(name)
         kwargs: dict[str, Any] = {"encoding": "utf-8", "newline": "\n"} if text else {}
         with os.fdopen(number, "w" if text else "wb", **kwargs) as file:

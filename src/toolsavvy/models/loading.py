@@ -23,6 +23,7 @@ from transformers.utils import logging as transformers_logging
 
 from toolsavvy.assets import atomic_write, cache_dir, extract, pinned
 from toolsavvy.config.schema import ModelConfig
+from toolsavvy.drafts import SUFFIX, draft_prefix
 from toolsavvy.errors import UserError
 
 log = logging.getLogger("toolsavvy")
@@ -163,7 +164,7 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
     temporary: Path | None = None
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=draft_prefix(folder), suffix=SUFFIX, dir=folder.parent))
         yield temporary
         temporary.chmod(0o755)
         if folder.exists():

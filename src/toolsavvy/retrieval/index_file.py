@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsavvy.assets import atomic_write, sha256
+from toolsavvy.drafts import SUFFIX, draft_prefix
 from toolsavvy.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def save(folder: Path, origin: Origin, indexes: Mapping[str, Any]) -> None:
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=draft_prefix(folder), suffix=SUFFIX))
     except OSError as error:
         raise _unwritable(folder, error) from error
     try:

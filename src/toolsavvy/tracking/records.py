@@ -19,6 +19,7 @@ from typing import Any, Literal
 from omegaconf import DictConfig, OmegaConf
 
 from toolsavvy import __version__
+from toolsavvy.drafts import draft_path
 from toolsavvy.errors import UserError
 
 State = Literal["running", "done", "failed", "skipped"]
@@ -65,7 +66,7 @@ class Status:
 
 def write_atomic(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old or the new one, never a half."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = draft_path(path)
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(path)

@@ -20,8 +20,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
+from toolsavvy.assets import clear_cache
 from toolsavvy.config.literals import literal
 from toolsavvy.config.schema import Config
+from toolsavvy.drafts import clear_drafts
 from toolsavvy.errors import UserError, plain
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
@@ -43,8 +45,10 @@ from toolsavvy.tracking.records import (
     cell_hash,
     config_hash,
     git_state,
+    is_alive,
     read_lines,
     read_record,
+    read_status,
     summary_key,
     to_lines,
     versions,
@@ -139,6 +143,9 @@ class Run:
         if not self.is_writer:
             return self
         self.dir.mkdir(parents=True, exist_ok=True)
+        _refuse_shared(self.dir)
+        clear_drafts(self.dir, is_owned=True)
+        clear_cache()
         os.environ[RUN_DIR] = str(self.dir.resolve())
         self._status = Status("running", pid=os.getpid(), host=socket.gethostname(), started=_process_start())
         write_status(self.dir, self._status)
@@ -395,6 +402,14 @@ class _LogFile(logging.FileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Lose the line."""
+
+
+def _refuse_shared(folder: Path) -> None:
+    """A folder belongs to one run at a time, also where the user has chosen it."""
+    status = read_status(folder)
+    if status is not None and is_alive(status) and status.pid != os.getpid():
+        fix = "wait for it, or end it first, or choose another folder"
+        raise UserError("a run is still going on in this folder", where=str(folder), fix=fix)
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
