@@ -54,6 +54,7 @@ class Launcher(_SubprocessScriptLauncher):
 
 _OTHERS: list[subprocess.Popen[bytes]] = []
 _HEARD = threading.Event()
+_ENDING = threading.Event()
 
 
 def lost() -> RankLost | None:
@@ -87,7 +88,7 @@ def _watch_others(others: Sequence[subprocess.Popen[bytes]]) -> None:
     """Tell the first process that another is gone, and end the rest, which wait for it."""
     while any(p.poll() is None for p in others) and lost() is None:
         time.sleep(PAUSE)
-    if (gone := lost()) is None:
+    if (gone := lost()) is None or _ENDING.is_set():
         return
     for process in others:
         with contextlib.suppress(OSError):
@@ -102,7 +103,7 @@ def _hear(number: int, frame: FrameType | None) -> None:
     """Raise it in the main thread, unless that has an error of its own already and is ending the run."""
     _HEARD.set()
     found = lost()
-    if found is not None and sys.exc_info()[0] is None:
+    if found is not None and sys.exc_info()[0] is None and not _ENDING.is_set():
         raise found
 
 
@@ -120,6 +121,7 @@ def _last_words(gone: RankLost) -> None:
 
 def end_others() -> None:
     """At the end of the first process the others end too; what is still there after a while is killed."""
+    _ENDING.set()
     deadline = time.monotonic() + (LEAVE if lost() is None else 0.0)
     for process in _OTHERS:
         try:
