@@ -1,4 +1,4 @@
-"""Two processes on a CPU learn what one does: copies (ddp) and shards (fsdp), with rows of unequal length and number."""
+"""Two processes on a CPU learn what one does: copies (ddp) and shards (fsdp), with batches that do not divide evenly."""
 
 from __future__ import annotations
 
@@ -61,9 +61,10 @@ if __name__ == "__main__":
     for strategy, kind in t.CASES:
         module, weights = t.trained(strategy, 2, kind)
         losses = torch.tensor([p["loss"] for p in module.history if "loss" in p], dtype=torch.float64)
-        extra = {{"_losses": losses, "_tokens": torch.tensor(module.tokens), "_points": torch.tensor(len(module.history))}}
+        counts = {{"_tokens": torch.tensor(module.tokens), "_points": torch.tensor(len(module.history))}}
+        kept = {{name: value.contiguous() for name, value in weights.items()}}
         rank = os.environ["LOCAL_RANK"]
-        save_file({{**{{k: v.contiguous() for k, v in weights.items()}}, **extra}}, f"{{strategy}}-{{kind}}-{{rank}}.safetensors")
+        save_file({{**kept, **counts, "_losses": losses}}, f"{{strategy}}-{{kind}}-{{rank}}.safetensors")
 """
 
 
