@@ -78,7 +78,7 @@ def _crashed() -> int:
     from toolsavvy.errors import plain
     from toolsavvy.tracking.masking import mask_text
 
-    way = "no run holds this fault: report the traceback above with the command; toolsavvy method=doctor checks the rest"
+    way = "no run holds this fault: report the traceback above with its command; toolsavvy method=doctor looks further"
     sys.stderr.write(plain(mask_text(f"{traceback.format_exc()}  fix: {way}\n")))
     return FAILED
 

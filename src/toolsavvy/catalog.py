@@ -103,7 +103,8 @@ class Catalog:
         if len(self.index) != len(self.tools):
             seen: set[str] = set()
             double = next(t.id for t in self.tools if t.id in seen or seen.add(t.id))
-            raise UserError(f"tool id {double!r} occurs twice", where=f"catalog {self.name}", expected="unique ids")
+            what, fix = f"tool id {double!r} occurs twice", "give one of the two another id in the catalog's file"
+            raise UserError(what, where=f"catalog {self.name}", expected="unique ids", fix=fix)
 
     def __len__(self) -> int:
         """Number of tools."""

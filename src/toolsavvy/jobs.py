@@ -75,10 +75,14 @@ def job(cfg: DictConfig) -> float | None:
 
 
 def failure_text(error: Exception, folder: Path) -> str:
-    """Where a crashed run's traceback is."""
+    """What a crashed run says: the fault, and in the last line where its traceback is and how to go on."""
     from toolsavvy.tracking.masking import mask_text
 
-    return plain(mask_text(f"failed: {type(error).__name__}: {error}\n  traceback: {folder / 'run.log'}\n"))
+    told = str(error)
+    if not isinstance(error, UserError):
+        way = f"read the traceback in {folder / 'run.log'}; the same command with resume=true goes on where this ended"
+        told = f"{type(error).__name__}: {told}\n  fix: {way}"
+    return plain(mask_text(f"failed: {told}\n"))
 
 
 @contextmanager

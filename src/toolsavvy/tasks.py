@@ -133,7 +133,8 @@ class TaskSet:
         for form in (self.calls, self.records):
             seen: set[str] = set()
             if double := next((t.id for t in form if t.id in seen or seen.add(t.id)), None):
-                raise UserError(f"task id {double!r} occurs twice", where=f"tasks {self.name}", expected="unique ids")
+                what, fix = f"task id {double!r} occurs twice", "give one of the two another id in its file"
+                raise UserError(what, where=f"tasks {self.name}", expected="unique ids", fix=fix)
 
     @property
     def scored(self) -> tuple[ParamTask, ...]:

@@ -42,7 +42,7 @@ def test_how_many_must_be_right(rule: str | int, samples: int, least: int) -> No
 
 @pytest.mark.parametrize(
     ("rule", "samples", "what", "expected"),
-    [("strickt", 10, "unknown necessity rule 'strickt'", "did you mean 'strict'"),
+    [("strickt", 10, "unknown necessity rule 'strickt'", "strict, released"),
      (11, 10, "min_correct is 11", "1 to 10"), (0, 10, "min_correct is 0", "1 to 10"),
      ("strict", 0, "0 samples", "at least 1")],
 )  # fmt: skip

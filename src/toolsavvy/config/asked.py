@@ -26,7 +26,8 @@ def groups_asked(questions: Any, method: NecessityConfig) -> frozenset[str]:
         UserError: a path that is not there, or choices that contradict each other.
     """
     if not isinstance(questions, Mapping) or "_target_" not in questions:
-        raise UserError("has no source", where="questions", expected="an option of the group questions")
+        expected, fix = "an option of the group questions", "add questions=arithmetic"
+        raise UserError("has no source", where="questions", expected=expected, fix=fix)
     check_paths(questions, "questions")
     kind = str(questions["_target_"]).split(".")[-2]
     if kind == "recorded":

@@ -27,7 +27,8 @@ def check_generator(generator: Any) -> None:
     """A generator is chosen, every catalog in it is there, and so is its language model if it will be asked."""
     if not isinstance(generator, Mapping) or "_target_" not in generator:
         options = ", ".join(groups().get("generator", ()))
-        raise UserError("nothing is chosen", where="generator", expected=f"generator=OPTION with one of {options}")
+        expected, fix = f"generator=OPTION with one of {options}", "add generator=mcq, or another of these"
+        raise UserError("nothing is chosen", where="generator", expected=expected, fix=fix)
     if str(generator["_target_"]).startswith("toolsavvy.generators.toolsense."):
         check_values(generator)
     asks = generator.get("backend", "llm") == "llm"

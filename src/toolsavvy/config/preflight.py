@@ -270,7 +270,8 @@ def _check_method(target: str, where: str) -> None:
         known = definitions(module) or {}
     except ImportError as error:
         what = f"there is no module '{module}'"
-        raise UserError(what, where=where, expected="a function run(cfg, run)") from error
+        fix = "correct method._target_; a module of your own is found in a folder that PYTHONPATH names"
+        raise UserError(what, where=where, expected="a function run(cfg, run)", fix=fix) from error
     if name not in known:
         fix = did_you_mean(name, list(known))
         raise UserError(f"'{module}' has no function '{name}'", where=where, expected="run(cfg, run)", fix=fix)

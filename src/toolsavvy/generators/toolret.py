@@ -184,7 +184,8 @@ class ToolRet:
         with run.stage("sample"):
             items = self._sampled(items, counts["sampled"])
         if not items:
-            raise UserError("no query is left after the filters", where="generator", expected="at least one query")
+            what, fix = "no query is left after the filters", "loosen the generator's filters, or give it more queries"
+            raise UserError(what, where="generator", expected="at least one query", fix=fix)
         with run.stage("instruct"):
             written = self._instructed(items, catalog, run)
         if not written.items:

@@ -39,14 +39,19 @@ def required(rule: Rule, samples: int) -> int:
         UserError: unknown rule, or a number that N answers can't reach.
     """
     if samples < 1:
-        raise UserError(f"{samples} samples give no label", expected="at least 1 sample a question")
+        where, expected = "method.sampling.n", "at least 1 sample a question"
+        raise UserError(f"{samples} samples give no label", where=where, expected=expected)
     if isinstance(rule, str):
         if rule not in RULES:
-            raise UserError(f"unknown necessity rule '{rule}'", expected=did_you_mean(rule, RULES) + " or a number")
+            expected, fix = f"{', '.join(RULES)} or a number", did_you_mean(rule, RULES)
+            raise UserError(
+                f"unknown necessity rule '{rule}'", where="method.sampling.min_correct", expected=expected, fix=fix
+            )
         return samples if rule == "strict" else -(-9 * samples // 10)
     if not 1 <= rule <= samples:
         raise UserError(
             f"min_correct is {rule}, but there are {samples} samples a question: every label would be the same",
+            where="method.sampling.min_correct",
             expected=f"1 to {samples}",
             fix="draw more samples, or lower min_correct",
         )

@@ -95,7 +95,8 @@ def random_splits(
     for repeat in range(repeats):
         parts = _spread(strata, np.cumsum(shares)[:2], np.random.default_rng([seed, repeat]))
         if len(np.unique(parts)) < 3:
-            raise UserError(f"{len(strata)} items are too few to divide", expected="items in each of three parts")
+            what, fix = f"{len(strata)} items are too few to divide", "take more questions"
+            raise UserError(what, where="probe.splits", expected="items in each of three parts", fix=fix)
         splits.append(Split("random", repeat, parts == 0, parts == 1, parts == 2))
     return tuple(splits)
 

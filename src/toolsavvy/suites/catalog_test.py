@@ -258,6 +258,7 @@ def tested(data: RetrievalSet) -> dict[str, tuple[Query, ...]]:
             "there are no test queries",
             where=f"catalog {data.catalog.name}",
             expected="a split other than train and validation",
+            fix="give some queries another split, such as test; or name a file of queries that has them",
         )
     return splits
 
