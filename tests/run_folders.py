@@ -181,7 +181,7 @@ def made_run(
         "wall_seconds": 12.5,
     }
     (folder / "status.json").write_text(json.dumps(told), encoding="utf-8")
-    if status == "done":
+    if status == "done" and systems:
         retrieval(folder, {name: _modes(name, share, seed) for name, share in systems.items()})
     if steps:
         curves(folder, steps, seed)

@@ -93,8 +93,8 @@ def _drawing(
             used[cell] = True
             mean = _mean(own)
             if len(own) > 1:
-                series += [Series(looks[cell], *map(list, c), faint=True, points=False) for c in own]
-            series.append(Series(looks[cell], *map(list, mean), points=False))
+                series += [Series(looks[cell], list(x), list(y), faint=True, points=False) for x, y in own]
+            series.append(Series(looks[cell], list(mean[0]), list(mean[1]), points=False))
         if series:
             stage, _, name = metric.rpartition("/")
             panels.append(chart(Chart(f"{stage}: {name}" if stage else name, "step", name, tuple(series))))

@@ -241,8 +241,8 @@ class _Pool:
                 continue
             way = {(best.system, row.system): 1, (row.system, best.system): -1}.get((c["system"], c["rival"]))
             if way and all(isinstance(c.get(f), int | float) for f in ("difference", "low", "high", "p")):
-                ends = sorted((way * c["low"], way * c["high"]))
-                return Test(Interval(way * c["difference"], *ends, c.get("n", 0)), c["p"], c["p"], SIGN_FLIP)
+                low, high = sorted((way * c["low"], way * c["high"]))
+                return Test(Interval(way * c["difference"], low, high, c.get("n", 0)), c["p"], c["p"], SIGN_FLIP)
         return None
 
 

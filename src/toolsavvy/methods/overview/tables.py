@@ -115,7 +115,7 @@ def _lead(test: Test | None, main: Measure, way: int) -> str:
     if test is None:
         return ""
     d = test.difference
-    turned = d if way == 1 else Interval(*(_minus(x) for x in (d.value, d.high, d.low)), d.n)
+    turned = d if way == 1 else Interval(_minus(d.value), _minus(d.high), _minus(d.low), d.n)
     mark = " *" if test.adjusted < ALPHA else ""
     return written(main[0], turned.value, turned.low, turned.high, signed=True) + mark
 

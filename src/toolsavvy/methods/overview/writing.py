@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsavvy.assets import atomic_write
+from toolsavvy.figures.vector import Svg
 from toolsavvy.methods.overview.axes import Axis, all_axes, labels
 from toolsavvy.methods.overview.curves import curve_drawings
 from toolsavvy.methods.overview.gathering import Entry, Runs
@@ -23,7 +24,7 @@ from toolsavvy.methods.overview.studies import studies
 from toolsavvy.methods.overview.sweeps import sweep_drawings
 from toolsavvy.methods.overview.tables import best_table, board_table, settings
 from toolsavvy.methods.overview.words import INTERVALS, READING
-from toolsavvy.page import Cell, Page, Section, Table
+from toolsavvy.page import Cell, Drawing, Page, Section, Table
 from toolsavvy.report import plain_markdown
 from toolsavvy.tracking.masking import mask_text
 
@@ -135,6 +136,9 @@ def _masked(section: Section) -> Section:
     """The section without secrets, wherever they came from."""
     whole = "\n".join([section.text, *(x for t in section.tables for row in (t.head, *t.texts) for x in row)])
     whole += "\n".join(x for t in section.tables for x in (t.caption, t.note))
+    whole += "\n".join(x for d in section.drawings for x in (d.caption, *(k for _, k in d.legend)))
+    whole += "\n".join(panel.markup for d in section.drawings for panel in d.panels)
+    whole += "\n".join(x for f in section.figures for x in (f.caption, f.alt))
     if mask_text(whole) == whole:  # looked for once, not cell by cell
         return section
     tables = []
@@ -145,7 +149,16 @@ def _masked(section: Section) -> Section:
         ]
         head, words = [mask_text(h) for h in table.head], (mask_text(table.caption), mask_text(table.note))
         tables.append(Table(head, rows, *words))
-    return replace(section, text=mask_text(section.text), tables=tuple(tables))
+    drawings = tuple(
+        Drawing(
+            [Svg(mask_text(p.markup)) for p in d.panels], mask_text(d.caption), [(n, mask_text(k)) for n, k in d.legend]
+        )
+        for d in section.drawings
+    )
+    figures = tuple(replace(f, caption=mask_text(f.caption), alt=mask_text(f.alt)) for f in section.figures)
+    return replace(
+        section, text=mask_text(section.text), tables=tuple(tables), drawings=drawings, figures=figures
+    )  # fmt: skip
 
 
 def write(told: Overview, folder: Path) -> None:
