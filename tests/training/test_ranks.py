@@ -1,4 +1,4 @@
-"""Two processes on a CPU learn what one does: copies (ddp) and shards (fsdp), with batches that do not divide evenly."""
+"""Two processes on a CPU learn what one does: copies (ddp) and shards (fsdp), batches that do not divide evenly."""
 
 from __future__ import annotations
 
