@@ -138,3 +138,9 @@ def test_text_as_markdown_is_a_table_whatever_it_holds() -> None:
     assert lines[2:4] == ["| name | n | mcc | mixed |", "| --- | ---: | ---: | --- |"]
     assert lines[4:] == ["| a\\|b | 1,204 | 0.12 [0.1, 0.2] | x |", "| two lines | 3 | undefined | 1 |", "", "so"]
     assert plain_markdown(["a"], []) == "| a |\n| --- |\n"
+
+
+def test_nothing_in_a_markdown_cell_is_markup() -> None:
+    cells = ["a | b", "<script>x</script>", "[x](javascript:y)", "\x1b[2J", "two\nlines"]
+    (_, _, row) = plain_markdown(["1", "2", "3", "4", "5"], [cells]).strip().split("\n")
+    assert row == "| a \\| b | &lt;script>x&lt;/script> | [x]\\(javascript:y) | \\x1b[2J | two lines |"

@@ -259,8 +259,9 @@ _NUMBER = re.compile(r"[-+]?[\d.,]+( \[.*\])?$|undefined$|0/0$|$")
 
 
 def _markdown_text(text: str) -> str:
-    """Nothing in a cell ends it."""
-    return " ".join(text.replace("|", "\\|").split())
+    """Nothing in a cell ends it, is markup of a page, or becomes a link."""
+    text = plain(" ".join(text.split()))
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("](", "]\\(")
 
 
 def _markdown_row(first: str, cells: Sequence[str]) -> list[str]:

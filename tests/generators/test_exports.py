@@ -10,7 +10,7 @@ import pytest
 import yaml
 from set_world import query, source, tool
 
-from toolsavvy.catalog import Query, RetrievalSet
+from toolsavvy.catalog import Catalog, Query, RetrievalSet
 from toolsavvy.catalogs import beir, jsonl, toolret
 from toolsavvy.errors import UserError
 from toolsavvy.generators.exports import export
@@ -144,3 +144,13 @@ def test_an_unknown_format(tmp_path: Path) -> None:
         export(DATA, tmp_path / "d", ["bier"])
     assert (caught.value.where, caught.value.expected) == ("generator.exports", "jsonl, beir, mteb, trec, toolret")
     assert not (tmp_path / "d").exists()
+
+
+@pytest.mark.parametrize("name", ["../outside", "a/b", "..", "a\nb", "a\0b", "a\\b"])
+def test_names_that_would_lead_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    one = Query("q", "please", {"t": 1}, subset=name)
+    catalog = Catalog("c", (tool("t", "t"),))
+    for splits in ({name: (Query("q", "please", {"t": 1}),)}, {"test": (one,)}):
+        with pytest.raises(UserError, match="can't be the name of a file"):
+            export(RetrievalSet(catalog, splits), tmp_path / "set")
+    assert list(tmp_path.iterdir()) == []

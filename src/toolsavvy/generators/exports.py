@@ -28,8 +28,9 @@ def export(data: RetrievalSet, folder: Path, formats: Sequence[str] = FORMATS, c
         category: ToolRet's category of all queries and tools.
 
     Raises:
-        UserError: an unknown format, or none.
+        UserError: an unknown format, or none; a split or subset whose name would lead out of the folder.
     """
+    _check_names([*data.splits, category, *(q.subset or "" for _, q in _queries(data))])
     writers: dict[str, Callable[[RetrievalSet, Path], None]] = {
         "jsonl": save,
         "beir": write_beir,
@@ -197,6 +198,14 @@ def _documentation(catalog: Catalog, place: int) -> str:
         "returns": tool.returns,
     }
     return json.dumps({k: v for k, v in parts.items() if v}, ensure_ascii=False, default=dict)
+
+
+def _check_names(names: Iterable[str]) -> None:
+    """Names of splits and subsets become names of files, and a data set chose them."""
+    for name in dict.fromkeys(names):
+        if name in (".", "..") or set(name) & set("/\\\0\n\r"):
+            what, expected = f"{name[:200]!r} can't be the name of a file", "a name without slashes and line ends"
+            raise UserError(what, where="a split, subset or category", expected=expected, fix="rename it in the data")
 
 
 def _queries(data: RetrievalSet) -> Iterable[tuple[str, Query]]:
