@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
 OVERRIDES = "key=value, and flags that --help names"
 STOPPED = "interrupted: the same command with resume=true goes on where this ended"
-_RUNS_NOTHING = ("cfg", "info", "hydra_help", "shell_completion")
+_RUNS_NOTHING = ("cfg", "info")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,16 +40,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if {"--help", "-h"} & set(words):
         return _help()
-    from toolsavvy.tracking.masking import learn_from_overrides
-
-    learn_from_overrides(words)
     try:
+        if not {"--shell-completion", "-sc"} & set(words):  # every key that is completed waits for imports
+            from toolsavvy.tracking.masking import learn_from_overrides
+
+            learn_from_overrides(words)
         return _command(words)
     except UserError as error:
         return _complain(error)
     except KeyboardInterrupt:
         _stderr().print(STOPPED)
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read the output has what he wanted: toolsavvy --cfg job | head
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except Exception:
         return _crashed()
 
@@ -95,6 +99,10 @@ def _command(words: list[str]) -> int:
     from toolsavvy.config.compose import compose, compose_sweep, with_experiment
 
     args = _parse(words)
+    if args.shell_completion:
+        return _complete(args.overrides)
+    if args.hydra_help:
+        return _hydra(["--hydra-help"], [])
     _check_sweep(args)
     overrides = with_experiment(args.overrides)
     if any(getattr(args, name) for name in _RUNS_NOTHING):
@@ -109,6 +117,21 @@ def _command(words: list[str]) -> int:
         return _sweep(_flags(words, args), overrides, jobs)
     _check(jobs)
     return _single(_flags(words, args), overrides, jobs[0])
+
+
+def _complete(overrides: Sequence[str]) -> int:
+    """Completion: a script for the shell, or what can follow the line that is being typed there."""
+    from toolsavvy.config.completion import asked, script
+
+    command, _, shell = " ".join(overrides).partition("=")
+    if command not in ("install", "uninstall", "query") or shell not in ("bash", "zsh", "fish"):
+        expected, fix = "install, uninstall or query, of bash, zsh or fish", 'eval "$(toolsavvy -sc install=bash)"'
+        raise UserError("no such completion", where="command line, -sc", expected=expected, fix=fix)
+    if shell == "bash" and command != "query":
+        sys.stdout.write(script(command, sys.argv[0]))
+        return 0
+    os.environ["COMP_LINE"], flags = asked(os.environ.get("COMP_LINE", ""))
+    return _hydra(["-sc", *flags], overrides)
 
 
 def _parse(words: list[str]) -> Namespace:
@@ -337,6 +360,8 @@ def _folder_errors() -> Iterator[None]:
 
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
         raise disk_error(error) or _no_folder(error) from error
 
