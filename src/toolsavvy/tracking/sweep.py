@@ -104,6 +104,10 @@ class Ledger:
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomic(self.folder / LEDGER, text)
             self._written = text
+        if is_over:
+            _drop_raw_config(self.folder)
+            for pickled in self.folder.glob(".submitit/*/*.pkl"):  # overrides as they were typed; the logs stay
+                pickled.unlink(missing_ok=True)
         return ended
 
     def _row(self, o: Outcome, differs: str) -> dict[str, Any]:
