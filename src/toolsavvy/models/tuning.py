@@ -15,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from toolsavvy.errors import UserError
 from toolsavvy.models.loading import UNREADABLE, atomic_folder, load_fault, quiet_transformers
+from toolsavvy.models.serving import save_served
 from toolsavvy.models.text import Frame, TextEncoder
 from toolsavvy.models.virtual import ToolModel
 
@@ -140,9 +141,10 @@ def save(tools: ToolModel, folder: Path, *, adapter_only: bool = False) -> None:
         if hasattr(model, "peft_config"):
             # The new rows are stored as rows; the whole embedding matrix beside them would be a thousand times larger.
             model.save_pretrained(temporary / "adapter", save_embedding_layers=False)
-        if not adapter_only:
-            merged(model).save_pretrained(temporary)
-        tools.tokenizer.save_pretrained(temporary)
+        if adapter_only:
+            tools.tokenizer.save_pretrained(temporary)
+        else:
+            save_served(merged(model), tools.tokenizer, tools.frame, temporary)
         record = {
             "scheme": tools.scheme, "fingerprint": tools.fingerprint, "tool_ids": tools.tool_ids, "codes": tools.codes,
             "new_ids": tools.new_ids, "prefix": tools.frame.prefix, "suffix": tools.frame.suffix,
