@@ -57,7 +57,8 @@ def _refuse_changed(path: Path, data: RetrievalSet) -> None:
         )  # fmt: skip
     if before != now:
         raise UserError(
-            "its tools or queries have changed since this run was cut off", where=f"catalog {data.catalog.name}",
+            "its tools or queries have changed since this run was cut off",
+            where=f"catalog {data.catalog.name} ({path})",
             expected=f"fingerprint {before[:12]}, not {now[:12]}",
             fix="put the old files back, or start a new run without resume=true",
         )  # fmt: skip

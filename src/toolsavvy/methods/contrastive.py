@@ -16,6 +16,7 @@ import numpy as np
 
 from toolsavvy.assets import atomic_write
 from toolsavvy.catalog import Query, RetrievalSet, relevant_indices
+from toolsavvy.checksums import is_folder_intact, seal_folder
 from toolsavvy.config.compose import build
 from toolsavvy.config.methods import ContrastiveRecipeConfig
 from toolsavvy.config.schema import Config
@@ -187,7 +188,7 @@ def train(
     """Train one recipe, or find what a run that was cut off has trained; returns the folder of the model."""
     recipe: ContrastiveRecipeConfig = cfg.method.recipes[name]
     folder, checkpoint = run.checkpoints / name, run.checkpoints / f"{name}.ckpt"
-    if (folder / "modules.json").is_file():
+    if (folder / "modules.json").is_file() and is_folder_intact(folder):
         checkpoint.unlink(missing_ok=True)
         return folder
     examples = Examples(
@@ -206,6 +207,7 @@ def train(
     run.note(**{f"train_{name}": {"pairs": len(examples.pairs), "validation_recall@1": best}})
     if run.is_writer:
         save_whole(model, folder)
+        seal_folder(folder)
         checkpoint.unlink(missing_ok=True)
     wait_for_all()
     return folder

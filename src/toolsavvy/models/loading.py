@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
 import pickle
 import shutil
@@ -15,7 +17,7 @@ from typing import Any
 import safetensors.torch
 import torch
 from filelock import FileLock
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
@@ -185,19 +187,30 @@ def atomic_folder(folder: Path) -> Iterator[Path]:
 
 def save_tensors(tensors: Mapping[str, Tensor], path: Path) -> None:
     """Write tensors as safetensors, whole or not at all."""
+    whole = {name: t.contiguous() for name, t in tensors.items()}
     with atomic_write(path) as file:
-        file.write(safetensors.torch.save({name: t.contiguous() for name, t in tensors.items()}))
+        file.write(safetensors.torch.save(whole, {"sha256": _digest(whole)}))
 
 
 def load_tensors(path: Path) -> dict[str, Tensor] | None:
     """Read tensors; None where there are none or the file is damaged (it is made again)."""
     if not path.is_file():
         return None
-    try:
-        return safetensors.torch.load_file(path)
-    except (OSError, SafetensorError):
-        log.warning("%s is damaged and is made again", path.name)
-        return None
+    with contextlib.suppress(OSError, SafetensorError), safe_open(path, "pt") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        if (file.metadata() or {}).get("sha256") == _digest(tensors):
+            return tensors
+    log.warning("%s is damaged and is made again", path.name)
+    return None
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    """sha256 over names, types, shapes and bytes."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(tensors.items()):
+        digest.update(repr((name, str(tensor.dtype), tuple(tensor.shape))).encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
+    return digest.hexdigest()
 
 
 def resolve_precision(precision: str, accelerator: str = "cpu") -> str:

@@ -13,6 +13,7 @@ from typing import Any
 
 from filelock import FileLock
 
+from toolsavvy.checksums import is_intact, sealed
 from toolsavvy.errors import UserError
 
 
@@ -75,7 +76,7 @@ class ResponseStore:
         Raises:
             UserError: the disk is full or read-only.
         """
-        line = json.dumps({"key": key, **asdict(answer)}, ensure_ascii=True).encode() + b"\n"
+        line = json.dumps(sealed({"key": key, **asdict(answer)}), ensure_ascii=True).encode() + b"\n"
         try:
             with self._lock, FileLock(f"{self.path}.lock"), self.path.open("ab+") as file:
                 if end := file.seek(0, 2):
@@ -96,5 +97,5 @@ class ResponseStore:
             answer = Stored(text, int(record.get("prompt_tokens", 0)), int(record.get("completion_tokens", 0)))
         except (ValueError, KeyError, TypeError, AttributeError):
             return
-        if isinstance(key, str) and isinstance(text, str):
+        if isinstance(key, str) and isinstance(text, str) and is_intact(record):
             self._answers[key] = answer

@@ -14,6 +14,7 @@ from typing import Any
 from filelock import FileLock
 
 from toolsavvy.catalogs.reading import Record, as_record, parse
+from toolsavvy.checksums import is_intact, sealed
 from toolsavvy.decoding.samples import Sample
 from toolsavvy.errors import UserError
 from toolsavvy.models.prompts import Prompt
@@ -72,7 +73,7 @@ class SampleStore:
         Raises:
             UserError: the disk is full or read-only, or the file is another model's.
         """
-        line = _line({"prompt": digest, **asdict(sample)})
+        line = _line(sealed({"prompt": digest, **asdict(sample)}))
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._lock, FileLock(f"{self.path}.lock"):
@@ -122,6 +123,8 @@ class SampleStore:
         if self._lines == 0:
             self._check(record)
             return
+        if not is_intact(record.value):
+            raise _damaged(place, "its checksum is another")
         try:
             sample = Sample(
                 record.get("index", int), record.text("text"), record.get("tokens", int), record.get("finished", bool)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from toolsavvy.checksums import is_intact, sealed
 from toolsavvy.errors import UserError
 
 
@@ -49,7 +50,7 @@ class CellStore:
         if self.path is None:
             return
         plain = {name: [list(values.shape), values.ravel().tolist()] for name, values in arrays.items()}
-        line = json.dumps({"stage": stage, "cell": cell, "arrays": plain}) + "\n"
+        line = json.dumps(sealed({"stage": stage, "cell": cell, "arrays": plain})) + "\n"
         with self.path.open("ab") as file:
             file.write(line.encode())
 
@@ -72,6 +73,8 @@ class CellStore:
         fix = "delete the file, so that the cells are probed again"
         try:
             record: dict[str, Any] = json.loads(line)
+            if number > 1 and not is_intact(record):
+                raise ValueError(line)
             if number > 1:
                 arrays = {n: np.array(v, dtype=np.float64).reshape(s) for n, (s, v) in record["arrays"].items()}
                 self._found[record["stage"], record["cell"]] = arrays

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import hashlib
-import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,13 @@ import numpy as np
 
 from toolsavvy import assets
 from toolsavvy.catalog import Query
+from toolsavvy.checksums import load_array, save_array
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoder_models import Source, check_source, load, position_limit
 from toolsavvy.retrieval.templates import check_sizes, check_template
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-log = logging.getLogger(__name__)
 
 
 class Encoder:
@@ -210,15 +208,11 @@ class Encoder:
     def _kept(self, texts: list[str], prompt: str, run: Callable[[], np.ndarray]) -> np.ndarray:
         """Read an entry of the cache, or make it."""
         path = assets.cache_dir("embeddings") / f"{self._key(texts, prompt)}.npy"
-        try:
-            vectors = np.load(path, allow_pickle=False)
-            if vectors.ndim == 2 and len(vectors) == len(texts) and np.isfinite(vectors).all():
-                return vectors
-        except (OSError, ValueError, EOFError):
-            log.debug("no embeddings at %s", path)
+        kept = load_array(path)
+        if kept is not None and kept.ndim == 2 and len(kept) == len(texts) and np.isfinite(kept).all():
+            return kept
         vectors = run()
-        with assets.atomic_write(path) as file:
-            np.save(file, vectors, allow_pickle=False)
+        save_array(path, vectors)
         return vectors
 
     def _key(self, texts: list[str], prompt: str = "") -> str:

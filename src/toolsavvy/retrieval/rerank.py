@@ -11,6 +11,7 @@ import numpy as np
 
 from toolsavvy import assets
 from toolsavvy.catalog import Catalog, Query
+from toolsavvy.checksums import load_array, save_array
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.ranking import NO_TOOL, Ranking, Reporting, Retriever, tie_ranks
 from toolsavvy.retrieval.scorers import Pair, Reading, Scorer, Weights, check_weights, load_scorer
@@ -238,13 +239,9 @@ class PairReranker:
         for text in (text for pair in pairs for text in pair):
             digest.update(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
         path = assets.cache_dir("embeddings") / f"pairs-{digest.hexdigest()}.npy"
-        try:
-            scores = np.load(path, allow_pickle=False)
-            if scores.shape == (len(pairs),) and np.isfinite(scores).all():
-                return scores
-        except (OSError, ValueError, EOFError):
-            log.debug("no scores at %s", path)
+        kept = load_array(path)
+        if kept is not None and kept.shape == (len(pairs),) and np.isfinite(kept).all():
+            return kept
         scores = self.scorer.score(pairs, self.batch_size, self.max_length)
-        with assets.atomic_write(path) as file:
-            np.save(file, scores, allow_pickle=False)
+        save_array(path, scores)
         return scores

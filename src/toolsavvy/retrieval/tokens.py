@@ -12,6 +12,7 @@ import numpy as np
 
 from toolsavvy import assets
 from toolsavvy.catalog import Query
+from toolsavvy.checksums import load_array, save_array
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.encoders import Encoder
 from toolsavvy.retrieval.multivector import MultiVector
@@ -84,8 +85,7 @@ class TokenEncoder:
             return kept
         tokens = self._compute(texts, side)
         for path, array in ((vectors_path, tokens.vectors), (lengths_path, tokens.lengths)):
-            with assets.atomic_write(path) as file:
-                np.save(file, array, allow_pickle=False)
+            save_array(path, array)
         return tokens
 
     def _compute(self, texts: list[str], side: Side) -> Tokens:
@@ -156,10 +156,8 @@ def _special_ids(tokenizer: Any) -> set[int]:
 
 def _read(vectors_path: Path, lengths_path: Path, texts: int, storage: str) -> Tokens | None:
     """Token vectors from the cache, memory-mapped; None where they are missing, torn or not finite."""
-    try:
-        vectors = np.load(vectors_path, mmap_mode="r", allow_pickle=False)
-        lengths = np.load(lengths_path, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    vectors, lengths = load_array(vectors_path, mapped=True), load_array(lengths_path)
+    if vectors is None or lengths is None:
         return None
     whole = lengths.shape == (texts,) and vectors.ndim == 2 and len(vectors) == lengths.sum()
     if not whole or vectors.dtype != storage:

@@ -27,7 +27,11 @@ class History:
         if not continued:
             self._path.unlink(missing_ok=True)
         drop_torn_line(self._path)
-        self._earlier = {(step, name) for step, name, _ in read_history(folder)}
+        try:
+            self._earlier = {(step, name) for step, name, _ in read_history(folder)}
+        except (ValueError, KeyError, TypeError):  # damaged: curves start anew, no number hangs on them
+            self._path.unlink()
+            self._earlier = set()
 
     def append(self, metrics: Mapping[str, float], step: int | None) -> dict[str, float]:
         """Write one row a metric; the file exists once there is a point.

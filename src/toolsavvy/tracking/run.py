@@ -28,6 +28,7 @@ from toolsavvy.errors import UserError, plain
 from toolsavvy.tracking import memory
 from toolsavvy.tracking.disk import disk_error
 from toolsavvy.tracking.history import History, read_history
+from toolsavvy.tracking.inputs import fingerprints, refuse_changed
 from toolsavvy.tracking.loggers import Logger, NoLogger
 from toolsavvy.tracking.masking import (
     MaskingFormatter,
@@ -205,8 +206,10 @@ class Run:
         """run.json and config.yaml; what an attempt that was cut off has noted stays on record."""
         earlier = read_record(self.dir)
         is_continued = earlier.get("config_hash") == self.config_hash
+        inputs = fingerprints(self._plain)
         self._history = History(self.dir, continued=is_continued)
         if is_continued:
+            refuse_changed(earlier.get("inputs") or {}, inputs)
             self._stages = dict(earlier.get("stages") or {})
             self._record = {**earlier, "attempts": int(earlier.get("attempts", 1)) + 1}
         self.note(
@@ -215,6 +218,7 @@ class Run:
             config_hash=self.config_hash,
             cell=self.cell,
             seed=self.seed,
+            inputs=inputs,
             group=self.identity.group,
             job=self.identity.number,
             versions=versions(),

@@ -6,6 +6,7 @@ import logging
 import pickle
 import sys
 import warnings
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -159,7 +160,11 @@ def _resumable(checkpoint: Path | None) -> Path | None:
         return None
     try:
         torch.load(checkpoint, map_location="cpu", weights_only=True, mmap=True)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
+        with zipfile.ZipFile(checkpoint) as archive:
+            is_whole = archive.testzip() is None  # torch does not look at checksums
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError, zipfile.BadZipFile):
+        is_whole = False
+    if not is_whole:
         log.warning("%s is damaged: training starts anew", checkpoint.name)
         checkpoint.unlink(missing_ok=True)
         return None
