@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import PROBE, ROOT, command, environment, runs, status, toolsavvy
+from commands import PROBE, ROOT, command, environment, runs, status
+from commands import fresh as toolsavvy
 
 from world import read_wandb
 
