@@ -1,15 +1,10 @@
-"""method=contrastive as a process of its own: killed in the middle of training, it ends as if nothing had happened."""
+"""method=contrastive in a sweep: what a job finds in its process does not matter."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
-import pytest
-from commands import ROOT, command, environment, lines, record, runs, status, toolsavvy
+from commands import lines, record, runs, toolsavvy
 
 TRAIN = (
     "method=contrastive", "catalog=toy", "catalog.tools=12", "encoder=toy", "retriever=bm25", "tuning=lora",
@@ -20,50 +15,19 @@ TRAIN = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The second job of a sweep: what it finds in its process must not matter."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    done = toolsavvy(folder, "-m", *TRAIN, "method.recipes.b.epochs=1,8")
+def test_the_second_job_of_a_sweep_has_the_weights_and_results_of_a_run_of_its_own(tmp_path: Path) -> None:
+    done = toolsavvy(tmp_path / "sweep", "-m", *TRAIN, "method.recipes.b.epochs=1,8")
     assert done.returncode == 0, done.stderr
-    assert lines(runs(folder)[0] / "results.jsonl") != lines(runs(folder)[1] / "results.jsonl")
-    return runs(folder)[1]
+    first, second = runs(tmp_path / "sweep")
+    assert lines(first / "results.jsonl") != lines(second / "results.jsonl")
 
-
-def killed(folder: Path, pattern: str) -> Path:
-    """A run that dies as soon as it has written a file; its folder."""
-    args = command(folder, *TRAIN)
-    with subprocess.Popen(
-        args, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    ) as process:
-        for _ in range(30_000):
-            if list(folder.rglob(pattern)):
-                break
-            assert process.poll() is None, process.communicate()[1]
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-    (cut_off,) = runs(folder)
-    assert list(cut_off.rglob(pattern))
-    assert status(cut_off)["status"] == "running"
-    assert not (cut_off / "results.jsonl").exists()
-    return cut_off
-
-
-def test_a_killed_training_completes_with_the_same_weights_and_results(undisturbed: Path, tmp_path: Path) -> None:
-    cut_off = killed(tmp_path, "b.ckpt")
-    assert not (cut_off / "checkpoints" / "b").exists()
-    left = cut_off / "checkpoints" / ".b-half"  # as if it had died while it was saving
-    left.mkdir()
-    (left / "modules.json").write_text("[]")
-
-    done = toolsavvy(tmp_path, *TRAIN, "resume=true")
+    done = toolsavvy(tmp_path / "alone", *TRAIN)
     assert done.returncode == 0, done.stderr
-    assert runs(tmp_path) == [cut_off]
-    assert (status(cut_off)["status"], record(cut_off)["attempts"]) == ("done", 2)
-    assert lines(cut_off / "results.jsonl") == lines(undisturbed / "results.jsonl")
+    (alone,) = runs(tmp_path / "alone")
+    assert lines(alone / "results.jsonl") == lines(second / "results.jsonl")
     for folder in ("model", "checkpoints/a", "checkpoints/b"):
-        weights = [(run / folder / "model.safetensors").read_bytes() for run in (cut_off, undisturbed)]
+        weights = [(run / folder / "model.safetensors").read_bytes() for run in (alone, second)]
         assert weights[0] == weights[1], folder
-    assert record(cut_off)["train_b"] == record(undisturbed)["train_b"]
-    assert record(cut_off)["train_b"]["validation_recall@1"] > 0
-    assert not list(cut_off.rglob("*.ckpt"))
+    assert record(alone)["train_b"] == record(second)["train_b"]
+    assert record(alone)["train_b"]["validation_recall@1"] > 0
+    assert not list(alone.rglob("*.ckpt"))

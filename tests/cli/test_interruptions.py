@@ -1,14 +1,12 @@
-"""Sweeps and interruptions with the real methods: failing jobs, Ctrl-C, SIGKILL, and then `resume=true`."""
+"""Sweeps and interruptions with the real methods: failing jobs, Ctrl-C; kills are in test_killed_at_every_stage."""
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-import pytest
 from commands import ROOT, command, environment, lines, record, runs, status, toolsavvy
 
 from world import read_wandb
@@ -100,35 +98,3 @@ def test_ctrl_c_ends_the_whole_sweep(tmp_path: Path) -> None:
         _, told = process.communicate(timeout=60)
     assert process.returncode == 130, told
     assert [status(r)["status"] for r in runs(tmp_path)] == ["failed"]
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the interrupted run should have found."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    done = toolsavvy(folder, *TRAIN, "method.recipes.plain.epochs=25", "logger=none")
-    assert done.returncode == 0, done.stderr
-    return runs(folder)[0]
-
-
-@pytest.mark.parametrize("moment", ["run.json", "memorization.safetensors", "retrieval_plain.safetensors"])
-def test_a_killed_run_completes_with_the_same_results(undisturbed: Path, tmp_path: Path, moment: str) -> None:
-    args = (*TRAIN, "method.recipes.plain.epochs=25", "logger=none")
-    with start(tmp_path, *args) as process:
-        wait_for(tmp_path, moment, process)
-        os.kill(process.pid, signal.SIGKILL)
-    (cut_off,) = runs(tmp_path)
-    assert status(cut_off)["status"] == "running"
-    assert not (cut_off / "results.jsonl").exists()
-
-    done = toolsavvy(tmp_path, *args, "resume=true")
-    assert done.returncode == 0, done.stderr
-    assert runs(tmp_path) == [cut_off]
-    assert status(cut_off)["status"] == "done"
-    assert record(cut_off)["attempts"] == 2
-    assert lines(cut_off / "results.jsonl") == lines(undisturbed / "results.jsonl")
-    for name in ("catalog_test.toolgen_plain-constrained.run", "catalog_test.qrels"):
-        assert (cut_off / "predictions" / name).read_text() == (undisturbed / "predictions" / name).read_text()
-    assert sorted(p.name for p in (cut_off / "model").iterdir()) == sorted(
-        p.name for p in (undisturbed / "model").iterdir()
-    )
