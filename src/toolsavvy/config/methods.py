@@ -14,6 +14,8 @@ from toolsavvy.errors import UserError
 
 REPORTED = ("recall", "precision", "ndcg", "completeness", "mrr", "map", "internalization")
 """Metrics with a cut-off that a report can pool."""
+USABLE = ("catalog", "encoder", "generator", "indexing", "llm", "model", "questions", "reranker", "retriever", "suite")
+"""Groups that a method of the user's own can read."""
 
 
 @dataclass
@@ -198,6 +200,22 @@ class DoctorConfig(MethodConfig):
 
 
 @dataclass
+class CustomConfig(MethodConfig):
+    """A user's own method: `run(cfg, run)` in a module of theirs, its option in a folder that --config-dir names."""
+
+    uses: list[str] = field(default_factory=list)  # pyright: ignore[reportIncompatibleVariableOverride]
+    """Groups that it reads: their paths and models are looked for before it starts."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Whatever it needs to be told: `cfg.method.settings["depth"]`. The file names all keys, with their defaults."""
+
+    def __post_init__(self) -> None:
+        """Check the groups, and make of them what every method has."""
+        for group in self.uses:
+            one_of(group, USABLE, "method.uses")
+        self.uses = frozenset(self.uses)  # type: ignore[assignment]
+
+
+@dataclass
 class MiningConfig:
     """Where hard negatives come from."""
 
@@ -333,5 +351,7 @@ METHODS: dict[str, type[MethodConfig]] = {
     "pbt": PbtConfig,
     "report": ReportConfig,
     "doctor": DoctorConfig,
+    "custom": CustomConfig,
 }
-"""Option of the group `method` -> its schema; a new method adds one line here and one file in conf/method."""
+"""Option of the group `method` -> its schema; a new method of ours adds one line here and one file in conf/method,
+one of the user's own has the schema `custom`."""
