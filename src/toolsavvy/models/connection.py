@@ -95,6 +95,12 @@ def worth_retrying(error: Exception) -> bool:
     return isinstance(error, openai.APIConnectionError | openai.APIResponseValidationError | ValueError)
 
 
+def holds_all(error: Exception) -> bool:
+    """Whether a fault says that the server has too much to do, whoever asks."""
+    headers = getattr(getattr(error, "response", None), "headers", {})
+    return getattr(error, "status_code", None) == 429 or retry_after(headers) is not None
+
+
 def retry_after(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
     """Seconds that a server asks to wait (seconds or an HTTP date), None where it doesn't say."""
     with suppress(ValueError, TypeError):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
@@ -14,10 +13,14 @@ from typing import Any
 from toolsavvy import assets
 from toolsavvy.errors import UserError
 from toolsavvy.models.chat import Heard, Message, Reply, Usage
-from toolsavvy.models.connection import Connection, worth_retrying
+from toolsavvy.models.connection import Connection, holds_all, worth_retrying
+from toolsavvy.models.pacing import Pace, each
 from toolsavvy.models.responses import ResponseStore, Stored, request_key
 
 log = logging.getLogger("toolsavvy")
+
+GIVEN_UP = "given up, as another request showed that the server can't be used"
+"""Of a request that was not asked (again)."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class ServerChat:
 
     Time-outs, refused connections, 408, 409, 429, 5xx and answers that are no JSON are tried again, after what
     `Retry-After` says or a doubling pause. What still fails is a `Reply` without text; a server that cannot be reached
-    at all, a refused key and an unknown model stop the run with one message.
+    at all, a refused key and an unknown model stop the run with one message. What the server asks of one request
+    (429, `Retry-After`) and what shows that it is gone hold all of them (`Pace`); requests are made when it is their
+    turn, so that a hundred thousand take no more memory than their answers.
 
     Args:
         model: name of the model on the server.
@@ -82,7 +87,7 @@ class ServerChat:
         self.name, self.base_url = model, base_url
         self.retries, self.concurrency, self.cache = retries, concurrency, cache
         self.parameters, self.token_parameter = dict(parameters or {}), token_parameter
-        self.usage = Usage()
+        self.usage, self.pace = Usage(), Pace(concurrency)
         self._lock = threading.Lock()
 
     @cached_property
@@ -101,8 +106,7 @@ class ServerChat:
         heard: Heard | None = None,
     ) -> list[Reply]:
         """As `Chat.answer`; every answer is kept the moment it arrives, and equal requests are sent once."""
-        requests = [self._request(c, max_tokens, temperature) for c in conversations]
-        keys = _keys(requests, apart=temperature > 0)
+        keys = _keys((self._request(c, max_tokens, temperature) for c in conversations), apart=temperature > 0)
         if self._store:
             self._store.refresh()
         found = {key: stored for key in keys if self._store and (stored := self._store.get(key))}
@@ -115,12 +119,13 @@ class ServerChat:
                 for i in places[key]:
                     heard(i, reply)
 
-        missing = {key: request for key, request in zip(keys, requests, strict=True) if key not in found}
+        missing = [key for key in places if key not in found]
         replies = {key: Reply(a.text, "", a.prompt_tokens, a.completion_tokens, True) for key, a in found.items()}
         self._count_cached(list(replies.values()))
         for key, reply in replies.items():
             tell(key, reply)
-        replies |= self._ask_all(missing, tell)
+        body = lambda key: self._request(conversations[places[key][0]], max_tokens, temperature)  # noqa: E731
+        replies |= self._ask_all(missing, body, tell)
         failed = [r for r in replies.values() if r.text is None]
         self._count(failed=len(failed))
         if failed:
@@ -141,9 +146,13 @@ class ServerChat:
         Raises:
             UserError: the server can't be used at all.
         """
-        bodies = [{**self._request(a.messages, a.max_tokens, a.temperature), **a.fields} for a in asks]
-        requests = {str(i): body for i, body in enumerate(bodies)}
-        replies = self._ask_all(requests, lambda key, reply: heard(int(key), reply), keep=False)
+
+        def body(key: str) -> dict[str, Any]:
+            own = asks[int(key)]
+            return {**self._request(own.messages, own.max_tokens, own.temperature), **own.fields}
+
+        keys = [str(i) for i in range(len(asks))]
+        replies = self._ask_all(keys, body, lambda key, reply: heard(int(key), reply), keep=False)
         self._count(failed=sum(reply.text is None and not reply.finish_reason for reply in replies.values()))
 
     def _request(self, conversation: Sequence[Message], max_tokens: int, temperature: float) -> dict[str, Any]:
@@ -153,26 +162,28 @@ class ServerChat:
         return {name: value for name, value in body.items() if value is not None}
 
     def _ask_all(
-        self, requests: Mapping[str, Mapping[str, Any]], tell: Callable[[str, Reply], None], *, keep: bool = True
+        self,
+        keys: Sequence[str],
+        body: Callable[[str], Mapping[str, Any]],
+        tell: Callable[[str, Reply], None],
+        *,
+        keep: bool = True,
     ) -> dict[str, Reply]:
         """Ask for what is missing, several at once; the first fault that holds for all of them ends it."""
-        if not requests:
-            return {}
+        replies: dict[str, Reply] = {}
         stop = threading.Event()
-        pool = ThreadPoolExecutor(min(self.concurrency, len(requests)), thread_name_prefix="chat")
-        try:
-            futures = {
-                pool.submit(self._ask, key if keep else None, request, stop): key for key, request in requests.items()
-            }
-            replies = {}
-            for future in as_completed(futures):
-                key = futures[future]
-                replies[key] = future.result()
-                tell(key, replies[key])
-            return {key: replies[key] for key in requests}
-        finally:
-            stop.set()  # nobody waits for an answer that is no longer wanted
-            pool.shutdown(wait=True, cancel_futures=True)
+
+        def hear(key: str, reply: Reply) -> None:
+            replies[key] = reply
+            if reply.error != GIVEN_UP:
+                tell(key, reply)
+
+        def work(key: str) -> Reply:
+            return self._ask(key if keep else None, body(key), stop)
+
+        if keys:
+            each(keys, work, hear, workers=min(self.concurrency, len(keys)), stop=stop)
+        return {key: replies[key] for key in keys}
 
     def _ask(self, key: str | None, request: Mapping[str, Any], stop: threading.Event) -> Reply:
         """One conversation, with retries; its answer is kept where it has a key.
@@ -182,12 +193,14 @@ class ServerChat:
         """
         error: Exception = RuntimeError("not asked")
         for attempt in range(self.retries + 1):
-            if stop.is_set():
-                return Reply(None, "given up, as another request showed that the server can't be used")
             try:
-                return self._keep(
-                    key, self._connection.client.post("/chat/completions", cast_to=object, body=dict(request))
-                )
+                with self.pace.turn(stop) as mine:
+                    if not mine:
+                        return Reply(None, GIVEN_UP)
+                    answer = self._connection.client.post("/chat/completions", cast_to=object, body=dict(request))
+                reply = self._keep(key, answer)
+                self.pace.went_well()
+                return reply
             except Exception as fault:
                 error = fault
                 if not worth_retrying(fault):
@@ -195,7 +208,10 @@ class ServerChat:
             pause = self._connection.pause(error, attempt)
             if attempt == self.retries or pause is None:
                 break
-            stop.wait(pause)
+            if holds_all(error) or _unreachable(error):
+                self.pace.hold(pause)
+            else:
+                stop.wait(pause)
         if general := self._for_all(error):
             stop.set()
             raise general from error
@@ -247,7 +263,7 @@ class ServerChat:
             self.usage = Usage(**{name: value + more.get(name, 0) for name, value in old.items()})
 
 
-def _keys(requests: Sequence[Mapping[str, Any]], *, apart: bool) -> list[str]:
+def _keys(requests: Iterable[Mapping[str, Any]], *, apart: bool) -> list[str]:
     """Key of every request; when sampling, equal ones are told apart by how often they stood before."""
     seen: dict[str, int] = {}
     keys = []

@@ -13,7 +13,8 @@ import numpy as np
 
 from toolsavvy import assets
 from toolsavvy.errors import UserError
-from toolsavvy.models.connection import Connection, worth_retrying
+from toolsavvy.models.connection import Connection, holds_all, worth_retrying
+from toolsavvy.models.pacing import Pace
 from toolsavvy.retrieval.encoders import Encoder
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ class EmbeddingServer(Encoder):
                 raise UserError(f"{value} is out of range", where=f"encoder.{key}", expected=f">= {least}")
         self.server_model, self.dimensions, self.retries = model, dimensions, retries
         self.max_characters, self.concurrency = max_characters, concurrency
-        self._stop = threading.Event()
+        self._stop, self._pace = threading.Event(), Pace(concurrency)
 
     @property
     def name(self) -> str:
@@ -172,17 +173,23 @@ class EmbeddingServer(Encoder):
         body |= {"encoding_format": "float"} | ({"dimensions": self.dimensions} if self.dimensions else {})
         error: Exception = RuntimeError("not asked")
         for attempt in range(self.retries + 1):
-            if self._stop.is_set():
-                break
             try:
-                answer = self._connection.client.post("/embeddings", cast_to=object, body=body)
-                return vectors_of(answer, len(texts), self.dimensions)
+                with self._pace.turn(self._stop) as mine:
+                    if not mine:
+                        break
+                    answer = self._connection.client.post("/embeddings", cast_to=object, body=body)
+                vectors = vectors_of(answer, len(texts), self.dimensions)
+                self._pace.went_well()
+                return vectors
             except Exception as fault:
                 error = fault
             pause = self._connection.pause(error, attempt)
             if attempt == self.retries or pause is None or not worth_retrying(error):
                 break
-            self._stop.wait(pause)
+            if holds_all(error):
+                self._pace.hold(pause)
+            else:
+                self._stop.wait(pause)
         self._stop.set()
         raise self._failure(error) from error
 
