@@ -74,7 +74,11 @@ class BM25:
         """Index the documents of a catalog; training queries are not used."""
         import bm25s
 
-        tokens = [tokenize(document, self.stopwords) for document in catalog.documents]
+        words: dict[str, str] = {}  # one object a word, however often it stands: a million tools hold 30 million words
+        tokens = [
+            [words.setdefault(word, word) for word in tokenize(document, self.stopwords)]
+            for document in catalog.documents
+        ]
         self._tools, self._ties = len(catalog), tie_ranks([tool.id for tool in catalog.tools])
         self._index = None
         if any(tokens):  # bm25s cannot index a corpus without any token

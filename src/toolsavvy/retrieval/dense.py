@@ -127,7 +127,8 @@ class Dense:
             return kept
         vectors = self.encoder.encode_documents(documents)
         factories = {"index": self.index, "flat": "Flat"}
-        indexes = {stem: build_index(vectors, factories[stem]) for stem in stems}
+        polysemous = "ht" in self.parameters
+        indexes = {stem: build_index(vectors, factories[stem], polysemous=polysemous) for stem in stems}
         if self.index_path and origin:
             save(self.index_path, origin, indexes)
             log.info("index written to %s", self.index_path)
@@ -196,12 +197,13 @@ class Dense:
         return np.repeat(rows, counts), tools, np.repeat(scores[rows, ranks], counts)
 
 
-def build_index(vectors: np.ndarray, factory: str) -> Any:
+def build_index(vectors: np.ndarray, factory: str, *, polysemous: bool = False) -> Any:
     """Build a FAISS index for inner products.
 
     Args:
         vectors: float32 [item, dimension].
         factory: FAISS factory string.
+        polysemous: order the codes of a PQ for searches with the parameter `ht`, which takes minutes.
 
     Raises:
         UserError: FAISS does not know the string, or has too few vectors to train it.
@@ -211,6 +213,7 @@ def build_index(vectors: np.ndarray, factory: str) -> Any:
     try:
         index = faiss.index_factory(vectors.shape[1], factory, faiss.METRIC_INNER_PRODUCT)
         if not index.is_trained:
+            _order_codes(index, polysemous)
             index.train(vectors)
         index.add(vectors)
     except RuntimeError as error:
@@ -222,6 +225,17 @@ def build_index(vectors: np.ndarray, factory: str) -> Any:
             fix="use index=Flat, which is exact",
         ) from error
     return index
+
+
+def _order_codes(index: Any, polysemous: bool) -> None:
+    """Switch FAISS's annealing of PQ codes on or off; its factory always has it on."""
+    import faiss
+
+    while index is not None:
+        if hasattr(index, "do_polysemous_training"):
+            index.do_polysemous_training = polysemous
+        within = getattr(index, "index", None) or getattr(index, "base_index", None)  # of a transform, of a refinement
+        index = None if within is None else faiss.downcast_index(within)
 
 
 def set_parameters(index: Any, parameters: Mapping[str, float]) -> None:
