@@ -162,7 +162,7 @@ def _limit(plan: Plan) -> None:
 
 def _child(words: Sequence[str], plan: Plan, env: Mapping[str, str | None], folder: str, out: str, err: str) -> None:
     """What the fork does: its own output files and environment, then the command."""
-    for number, path in ((1, out), (2, err)):
+    for number, path in ((1, os.devnull if plan.largest else out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), number)
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     sys.argv = ["toolsavvy", *words]
@@ -245,6 +245,8 @@ class Commands:
         foreign = [n for n in os.environ if n.startswith(("WANDB_", "TOOLSAVVY_", "HYDRA_"))]
         variables = {**dict.fromkeys(foreign), "COLUMNS": "200", "OMP_NUM_THREADS": "1", **env}
         args = (tuple(words), plan or Plan(), variables, str(cwd or Path.cwd()), str(out), str(err))
+        out.touch()
+        err.touch()
         process = self._context.Process(target=_child, args=args)
         process.start()
         return Started(process, out, err)

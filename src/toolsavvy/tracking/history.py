@@ -45,7 +45,8 @@ class History:
         rows = [(step, name, value) for name, value in new.items()]
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows(rows if self._path.exists() else [HEADER, *rows])
+        is_begun = self._path.exists() and self._path.stat().st_size > 0
+        writer.writerows(rows if is_begun else [HEADER, *rows])
         with self._path.open("a", encoding="utf-8", newline="") as file:
             file.write(text.getvalue())
         return new
