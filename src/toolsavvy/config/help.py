@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+import textwrap
+
+WIDTH = 118
+"""Columns of a menu of options."""
 HELP = """\
 toolsavvy: train LLMs to use tools, and measure honestly what they know about them.
 
 Usage: toolsavvy [GROUP=OPTION ...] [KEY=VALUE ...]
 
 Methods (method=...)
-  toolgen    an LLM that holds a whole tool catalog in its weights: memorization, then retrieval training
-  evaluate   any systems on any suites, one table; trains nothing
-  generate   a benchmark from catalogs: sampled, merged, with instructions, audited, exported; trains nothing
-  report     several seeds of finished runs as one table with intervals
-  doctor     versions, devices, caches: does this machine work?
+  toolgen      can an LLM hold a tool catalog in its weights and retrieve by generating? Trains it, in two stages
+  contrastive  can an embedding model be made tool-savvy? Trains a bi-encoder with hard negatives
+  necessity    does a model call a tool when it needs one, and if not, did it know? Probes; trains nothing
+  pbt          can a probe on hidden states pick the right arguments? Trains on the answers that the probe keeps
+  evaluate     how do all systems compare on all suites? One table; trains nothing
+  generate     what does a benchmark for my catalog look like? Makes and audits one; trains nothing
+  report       what do these runs say together? One page, report.html
+  doctor       does this machine work? Versions, devices, caches, extras, and a self-test
 
-Commands
-  toolsavvy                                            the quickstart: two-stage ToolGen and its rivals, one table
-  toolsavvy dry_run=true                               check everything, print the plan, do nothing
-  toolsavvy seed=1                                     the quickstart with another seed
-  toolsavvy -m seed=0,1,2                              three seeds, one after the other, one table of jobs
-  toolsavvy -m +sweep=five_configurations              several jobs and a report at their end (conf/sweep/)
-  toolsavvy experiment=toolgen_aws                     a published claim on more tools (conf/experiment/)
-  toolsavvy method=evaluate 'retriever=[bm25,dense]'   compare retrievers
-  toolsavvy method=evaluate catalog=jsonl catalog.path=tools.jsonl
-                                                       your own tools
-  toolsavvy model=qwen3_4b trainer=gpu                 another model on a GPU
-  toolsavvy -m tuning=lora,full resume=true            rerun a sweep: skip what is done, continue what was cut off
-  toolsavvy method=toolgen --cfg job                   print a whole configuration (names: --info defaults)
-  toolsavvy method=report runs='[outputs/toolgen_aws/*]'
-                                                       the seeds of a sweep as one table, also as Markdown
-  toolsavvy method=doctor                              look at this machine
+Commands that people use
+  toolsavvy                                              the quickstart: two-stage ToolGen and its rivals, one table
+  toolsavvy dry_run=true                                 check everything, print the plan, do nothing
+  toolsavvy method=doctor                                look at this machine, then try a small run
+  toolsavvy method=evaluate 'retriever=[bm25,dense]'     compare retrievers
+  toolsavvy method=evaluate catalog=jsonl catalog.path=my_tools
+                                                         your own tools: tools.jsonl and queries.jsonl
+  toolsavvy method=toolgen model=qwen3_4b trainer=gpu    another model, on a GPU
+  toolsavvy method=generate generator=mcq catalog=aws    questions about the tools of a catalog
+  toolsavvy -m seed=0,1,2                                three seeds, then one table of the jobs
+  toolsavvy -m +sweep=five_configurations                a sweep of conf/sweep/, and a report at its end
+  toolsavvy -m method=toolgen tuning=lora,full resume=true
+                                                         again: skips what is done, continues what was cut off
+  toolsavvy experiment=contrastive_aws                   a claim of conf/experiment/: what it shows, what it costs
+  toolsavvy method=report runs='outputs/quickstart/*'    what finished runs say together
+  toolsavvy method=toolgen --cfg job                     print a whole configuration
 
 With no GROUP named the experiment is `quickstart`; name one (method, model, ...) and nothing of it is used.
 {groups}
@@ -38,10 +45,13 @@ Results
     results.jsonl  every number with its interval      predictions/  per query, and TREC files
     run.json       versions, commit, seconds, memory   config.yaml   everything that was set
     status.json    running, done or failed             run.log       log and traceback
-    model/         reloads with from_pretrained        wandb/        offline unless WANDB_API_KEY is set
+    history.csv    learning curves                     model/        reloads with from_pretrained
+    report.html    of method=report                    wandb/        offline unless WANDB_API_KEY is set
 
-Hydra's own flags: -m/--multirun, --cfg job|hydra|all, --info, --config-dir, --hydra-help.
+Hydra's own flags: -m/--multirun, --cfg job|hydra|all, --info, --config-dir (options of your own), --hydra-help.
+Completion in bash: eval "$(toolsavvy -sc install=bash)". Notebooks over finished runs: notebooks/.
 Exit codes: 0 done, 1 a job failed, 2 something in the command or its input has to be mended first.
+The last line of every error says what to do. Pages for your own catalog, model, method, suite, retriever: README.md
 """
 
 
@@ -49,5 +59,8 @@ def help_text(groups: dict[str, tuple[str, ...]]) -> str:
     """The help with the menu of every group."""
     shown = {name: options for name, options in groups.items() if name not in ("hydra", "paths")}
     width = max(len(name) for name in shown) + 2
-    lines = "".join(f"  {name:<{width}}{' '.join(options)}\n" for name, options in shown.items())
-    return HELP.format(groups=f"\nGroups\n{lines}")
+    rows = [
+        textwrap.fill(f"  {name:<{width}}{' '.join(options)}", WIDTH, subsequent_indent=" " * (width + 2))
+        for name, options in shown.items()
+    ]
+    return HELP.format(groups="\n".join(["", "Groups", *rows, ""]))
