@@ -58,6 +58,7 @@ class Panel:
         marks: labelled points.
         line: an upright line at x and its name, or None.
         level: a horizontal line at y and its name, or None.
+        log: both axes are logarithmic.
     """
 
     title: str
@@ -67,6 +68,7 @@ class Panel:
     marks: tuple[Mark, ...] = ()
     line: tuple[float, str] | None = None
     level: tuple[float, str] | None = None
+    log: bool = False
 
 
 def curve_panels(paths: Paths, panels: Sequence[Panel], *, columns: int = 2, title: str = "") -> list[Path]:
@@ -127,6 +129,9 @@ def _draw(ax: Any, panel: Panel, looks: dict[str, dict[str, Any]]) -> None:
         ax.axvline(panel.line[0], color="black", linestyle=":", linewidth=0.9, zorder=1)
     if panel.level is not None:
         ax.axhline(panel.level[0], color="black", linestyle=":", linewidth=0.9, zorder=1)
+    if panel.log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
     headed(ax, panel.title)
     ax.set_xlabel(plain(panel.x), fontsize=8.5)
     ax.set_ylabel(plain(panel.y), fontsize=8.5)
