@@ -39,6 +39,17 @@ def test_seeds_are_pooled_from_their_folders_alone(sweep: Path, tmp_path: Path) 
     assert record(run)["runs"] == [str(sweep / "0"), str(sweep / "1")]
 
 
+def test_the_page_is_the_default_and_takes_one_place(sweep: Path, tmp_path: Path) -> None:
+    done = toolsavvy(tmp_path, "method=report", f"runs={sweep.parent}", "logger=none", "method.resamples=50")
+    assert done.returncode == 0, done.stderr
+    (run,) = runs(tmp_path)
+    assert {p.name for p in run.glob("report.*")} == {"report.html", "report.md", "report.csv"}
+    assert record(run)["runs"] == [str(sweep / "0"), str(sweep / "1")]
+    page = (run / "report.html").read_text(encoding="utf-8")
+    assert "toolsavvy method=evaluate catalog=toy logger=none retriever=bm25 seed=1" in page
+    assert "The best system" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [

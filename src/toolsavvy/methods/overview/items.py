@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -57,10 +57,13 @@ class Reader:
     Args:
         entry: the run.
         suite: name of the suite.
+        known: values by what they were read from; shared by all readers, since a system that nothing depends on leaves
+            the same file in every run.
     """
 
     entry: Entry
     suite: str
+    known: dict[Any, Mapping[str, np.ndarray]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def stored(self) -> Stored:
@@ -114,17 +117,15 @@ class Reader:
         wanted = tuple(m for m in measures if m[0] in RANKED and m[1] is not None)
         if system not in self.stored.systems or slice_ not in self.stored.splits or not wanted:
             return None
-        key = (system, wanted)
-        if key not in self._ranks:
-            self._ranks[key] = self.stored.values(system, [(name, int(k or 0)) for name, k in wanted])
-        values, queries = self._ranks[key][slice_], self.stored.splits[slice_]
+        key = (self.suite, self.data, hashlib.sha256(self.stored.systems[system].read_bytes()).digest(), wanted)
+        if key not in self.known:
+            self.known[key] = self.stored.values(system, [(name, int(k or 0)) for name, k in wanted])
+        values, queries = self.known[key][slice_], self.stored.splits[slice_]
+        if len(values) != len(queries):
+            return None
         ids = tuple(query.id for query in queries)
         clusters = tuple(min(query.relevant) for query in queries)
         return Items(ids, clusters, {m: values[:, i] for i, m in enumerate(wanted)})
-
-    @cached_property
-    def _ranks(self) -> dict[Any, dict[str, np.ndarray]]:
-        return {}
 
     def _answered(self, system: str, slice_: str, measures: Sequence[Measure]) -> Items | None:
         fields = {m: FIELDS[self.suite, m[0]].format(slice=slice_) for m in measures if (self.suite, m[0]) in FIELDS}

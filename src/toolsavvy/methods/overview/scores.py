@@ -32,9 +32,10 @@ def boards(entries: Sequence[Entry], wanted: Sequence[Measure], resamples: int) 
         resamples: of the bootstrap.
     """
     found: dict[tuple[str, str, str], list[Reader]] = defaultdict(list)
+    known: dict[Any, Any] = {}
     for entry in entries:
         for suite in dict.fromkeys(str(r["suite"]) for r in entry.rows):
-            reader = Reader(entry, suite)
+            reader = Reader(entry, suite, known)
             rows = [r for r in entry.rows if r["suite"] == suite]
             whole = any((r["slice"] or "") in HEADLINE for r in rows)
             for name in dict.fromkeys(str(r["slice"] or "") for r in rows if is_headline(r, whole)):

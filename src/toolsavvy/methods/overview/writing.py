@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -167,10 +168,12 @@ def write(told: Overview, folder: Path) -> None:
     with atomic_write(folder / "report.md", text=True) as file:
         file.write(markdown(told.page))
     with atomic_write(folder / "report.csv", text=True) as file:
-        writer = csv.writer(file, lineterminator="\n")
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
         writer.writerow(CSV_HEAD)
         for board in told.boards:
             writer.writerows(_records(board, told.labels))
+        file.write(mask_text(text.getvalue()))
 
 
 def markdown(page: Page) -> str:
@@ -225,5 +228,4 @@ def _minus(x: float | None) -> float | str:
 
 def _cell(text: str) -> str:
     """A text that no spreadsheet takes for a formula."""
-    text = mask_text(text)
     return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
