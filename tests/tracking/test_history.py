@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from test_tracking import make_run
-from toolsavvy.tracking.history import read_history
+from toolsavvy.tracking.history import History, read_history
 
 CURVES = ("memorization/loss", "memorization/lr")
 
@@ -43,7 +43,7 @@ def test_a_resumed_run_writes_no_point_twice_and_loses_none(tmp_path: Path) -> N
             run.log({"a/loss": 1 / step}, step)  # said twice by one attempt: its own business
         run.log({"b/loss": 1.0}, 3)
     points = list(read_history(tmp_path))
-    assert [(step, name) for step, name, _ in points] == [*((s, "a/loss") for s in (1, 2, 3, 4, 4)), (3, "b/loss")]
+    assert [(step, name) for step, name, _ in points] == [*((s, "a/loss") for s in (1, 2, 3, 3, 4, 4)), (3, "b/loss")]
     with make_run(tmp_path, "seed=1") as run:  # another config in the same folder starts anew
         run.log({"a/loss": 5.0}, 1)
     assert list(read_history(tmp_path)) == [(1, "a/loss", 5.0)]
@@ -54,3 +54,18 @@ def test_a_run_without_curves_has_no_file(tmp_path: Path) -> None:
         pass
     assert not (tmp_path / "history.csv").exists()
     assert list(read_history(tmp_path)) == []
+
+
+def test_points_of_one_step_that_a_kill_parted_are_all_there(tmp_path: Path) -> None:
+    first = History(tmp_path, continued=False)
+    first.append({"a/loss": 1.0}, 0)
+    again = History(tmp_path, continued=True)
+    for loss in (1.0, 2.0):  # two batches of one optimizer step
+        again.append({"a/loss": loss}, 0)
+    assert list(read_history(tmp_path)) == [(0, "a/loss", 1.0), (0, "a/loss", 2.0)]
+
+
+def test_a_curve_that_is_damaged_starts_anew(tmp_path: Path) -> None:
+    (tmp_path / "history.csv").write_text("step,metric,value\nx,a/loss,1.0\n")
+    History(tmp_path, continued=True).append({"a/loss": 1.0}, 0)
+    assert list(read_history(tmp_path)) == [(0, "a/loss", 1.0)]

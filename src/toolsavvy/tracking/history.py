@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -28,10 +29,10 @@ class History:
             self._path.unlink(missing_ok=True)
         drop_torn_line(self._path)
         try:
-            self._earlier = {(step, name) for step, name, _ in read_history(folder)}
+            self._earlier = Counter((step, name) for step, name, _ in read_history(folder))
         except (ValueError, KeyError, TypeError):  # damaged: curves start anew, no number hangs on them
             self._path.unlink()
-            self._earlier = set()
+            self._earlier = Counter()
 
     def append(self, metrics: Mapping[str, float], step: int | None) -> dict[str, float]:
         """Write one row a metric; the file exists once there is a point.
@@ -39,7 +40,8 @@ class History:
         Returns:
             The metrics that are new; without a step all are.
         """
-        new = {name: v for name, v in metrics.items() if step is None or (step, name) not in self._earlier}
+        new = {name: v for name, v in metrics.items() if step is None or not self._earlier[step, name]}
+        self._earlier.subtract((step, name) for name in metrics if name not in new)  # a step may have several points
         if not new:
             return new
         rows = [(step, name, value) for name, value in new.items()]
