@@ -198,6 +198,9 @@ class ReportConfig(MethodConfig):
 class DoctorConfig(MethodConfig):
     """Looks at the machine; reads no group."""
 
+    self_test: bool = True
+    """Also try small runs on made-up data, some 20 seconds."""
+
 
 @dataclass
 class CustomConfig(MethodConfig):
