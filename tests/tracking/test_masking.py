@@ -35,6 +35,10 @@ def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+LETTERS = "abcdefghij0123456789ABCD"
+"""What keys consist of; no file holds anything that looks like one."""
+
+
 @pytest.mark.parametrize("user", ["", "u", "me", "bob"])
 def test_every_way_to_write_a_secret_is_hidden(user: str) -> None:
     learn(SECRET)
@@ -68,8 +72,8 @@ def test_a_key_of_several_lines_is_hidden_line_by_line() -> None:
         ("GET https://h/v1?a=1&api_key=hunter2&b=2", f"GET https://h/v1?a=1&api_key={MASK}&b=2"),
         ("https://h/?X-Amz-Signature=abcd1234#x", f"https://h/?X-Amz-Signature={MASK}#x"),
         ("Authorization: Bearer abc123def456", f"Authorization: Bearer {MASK}"),
-        ("a key sk-abcdefghij0123456789", f"a key {MASK}"),
-        ("hf_abcdefghij0123456789ABCD", MASK),
+        (f"a key sk-{LETTERS}", f"a key {MASK}"),
+        (f"hf_{LETTERS}", MASK),
     ],
 )
 def test_what_stands_where_secrets_stand_is_hidden(text: str, hidden: str) -> None:
