@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from run_folders import made_run, made_sweep
+from run_folders import append, made_run, made_sweep
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 from toolsavvy.methods.overview.axes import all_axes, find_axes, labels
@@ -170,6 +170,45 @@ def test_other_catalogs_and_other_queries_stand_apart_and_are_flagged(tmp_path: 
         assert part in told
     assert "2 different sets" in told  # catalog_test has the same queries in a and c
     assert "states of the code" not in told
+
+
+def answered(folder: Path, suite: str, part: str, rows: list[dict[str, object]], field: str, metric: str) -> Entry:
+    """A run with the answers of one system, and the number that they make."""
+    run = made_run(folder, seed=int(folder.name[-1]), systems={}, steps=0)
+    known = [float(v) for r in rows if isinstance(v := r[field], int | float)]
+    record = {"suite": suite, "slice": part, "metric": metric, "k": None, "n": len(known), "low": 0.0, "high": 1.0}
+    append(run / "results.jsonl", [{**record, "system": "s", "value": sum(known) / len(known)}])
+    (run / "predictions").mkdir(exist_ok=True)
+    append(run / "predictions" / f"{suite}.s.jsonl", rows)
+    return Entry(run)
+
+
+def test_items_on_which_a_measure_is_undefined_do_not_undo_the_mean_of_seeds(tmp_path: Path) -> None:
+    tried = [True, None, False, True]
+    entries = [
+        answered(
+            tmp_path / f"a{seed}", "parameters", "all",
+            [{"id": str(i), "executed": tried[i] if i or not seed else False} for i in range(4)],
+            "executed", "execution_match",
+        )
+        for seed in (0, 1)
+    ]  # fmt: skip
+    (one,) = boards(entries, WANTED, 50)
+    (row,) = one.rows
+    assert row.covers == CROSSED
+    assert row.values["execution_match", None].value == pytest.approx((2 / 3 + 1 / 3) / 2)
+
+
+def test_other_questions_with_the_same_numbers_stand_apart(tmp_path: Path) -> None:
+    def run(folder: str, question: str) -> Entry:
+        rows: list[dict[str, object]] = [{"id": "m1", "tool": "t", "question": question, "correct_likelihood": 1.0}]
+        return answered(tmp_path / folder, "mcq", "likelihood", rows, "correct_likelihood", "accuracy")
+
+    same = boards([run("a0", "What?"), run("a1", "What?")], WANTED, 20)
+    apart = boards([run("b0", "What?"), run("b1", "Which?")], WANTED, 20)
+    assert [len(b.rows[0].seeds) for b in same] == [2]
+    assert [len(b.rows[0].seeds) for b in apart] == [1, 1]
+    assert "(1 run), toy" in "\n".join(differences([], apart))
 
 
 def test_axes_are_the_fewest_settings_that_tell_cells_apart(sweep: Path) -> None:

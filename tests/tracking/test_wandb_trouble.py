@@ -104,6 +104,23 @@ def test_without_any_wandb_the_run_goes_on(tmp_path: Path, monkeypatch: pytest.M
     assert (tmp_path / "run" / "history.csv").is_file()
 
 
+def test_an_error_without_words_leaves_an_offline_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import wandb
+
+    begin = wandb.init
+
+    def speechless(*args: Any, mode: str, **settings: Any) -> Any:
+        if mode == "online":
+            raise TimeoutError
+        return begin(*args, mode=mode, **settings)
+
+    monkeypatch.setattr("wandb.init", speechless)
+    with make_run(tmp_path / "run", *ONLINE):
+        pass
+    assert read_record(tmp_path / "run")["wandb"]["mode"] == "offline"
+    assert "W&B could not be reached (TimeoutError" in logged(tmp_path / "run")
+
+
 def test_names_that_wandb_refuses_are_the_users_to_mend(tmp_path: Path) -> None:
     with (
         pytest.raises(UserError, match=r"logger: W&B refuses: .*project"),

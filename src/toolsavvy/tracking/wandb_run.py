@@ -17,6 +17,7 @@ from typing import Any
 
 from toolsavvy.config.schema import LoggerConfig
 from toolsavvy.errors import UserError
+from toolsavvy.tracking.masking import told
 
 log = logging.getLogger("toolsavvy")
 WAITS = {"init_timeout": 30.0, "finish_timeout": 300.0}
@@ -110,10 +111,9 @@ class WandbLogger:
         self.mode = "offline"
         for stale in set(Path(facts["dir"]).glob("wandb/run-*")) - before:
             shutil.rmtree(stale, ignore_errors=True)  # an empty run, which nobody should upload
-        told = f"{type(error).__name__}: {str(error).strip().splitlines()[0][:200]}"
         place = f"{facts['dir']}/wandb/offline-run-*"
         log.warning(
-            "W&B could not be reached (%s); the run goes on offline, upload it with: wandb sync %s", told, place
+            "W&B could not be reached (%s); the run goes on offline, upload it with: wandb sync %s", told(error), place
         )
         return self._wandb.init(**facts, mode="offline", settings=settings)
 

@@ -59,7 +59,8 @@ def differences(entries: Sequence[Entry], boards: Sequence[Board]) -> list[str]:
     found = []
     for (suite, part), group in _by_suite(boards).items():
         if len(group) > 1:
-            places = ", ".join(f"{b.place} {b.data[:6]} ({sum(len(r.entries) for r in b.rows[:1])})" for b in group)
+            counts = [len({e.folder for r in b.rows for e in r.entries}) for b in group]
+            places = ", ".join(f"{b.place} {b.data[:6]} ({_runs(n)})" for b, n in zip(group, counts, strict=True))
             found.append(
                 f"{suite}, {part or 'all'}: the runs were tested on {len(group)} different sets of tools or test items "
                 f"({places}). They stand in tables of their own, and their numbers do not compare."

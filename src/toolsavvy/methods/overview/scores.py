@@ -178,7 +178,7 @@ class _Pool:
                 means = draws.means(items, measure)
                 units = max(draws.units(items), len(row.seeds))
                 values[measure] = interval(
-                    float(np.mean([i.values[measure].mean() for i in items])), means, values[measure].n, units
+                    float(np.mean([i.mean(measure) for i in items])), means, values[measure].n, units
                 )
         for measure in self.measures:
             parts = [r.parts(row.system, measure) for r in self.groups[row.cells, row.system]]
@@ -197,7 +197,7 @@ class _Pool:
             if len(items) < len(readers) or any(i.ids != items[0].ids or measure not in i.values for i in items):
                 return told
             replicates.append(draws.means(items, measure))
-            middles.append(float(np.mean([i.values[measure].mean() for i in items])))
+            middles.append(float(np.mean([i.mean(measure) for i in items])))
         if middles[1] == 0:
             return Interval(None, None, None, told.n)
         ratios = np.divide(*replicates, out=np.full(len(replicates[0]), np.nan), where=replicates[1] > 0)
@@ -218,9 +218,7 @@ class _Pool:
             return None
         if best.seeds == row.seeds:
             replicates = draws.means(a, self.main) - draws.means(b, self.main)
-            value = float(
-                np.mean([x.values[self.main].mean() - y.values[self.main].mean() for x, y in zip(a, b, strict=True)])
-            )
+            value = float(np.mean([x.mean(self.main) - y.mean(self.main) for x, y in zip(a, b, strict=True)]))
             found = interval(value, replicates, len(a[0].ids) * len(a), max(draws.units(a), len(common)))
             tail = min((replicates <= 0).sum(), (replicates >= 0).sum())
             p = float(min(1.0, 2 * (1 + tail) / (1 + len(replicates)))) if found.low is not None else None
