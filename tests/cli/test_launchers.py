@@ -98,6 +98,8 @@ def test_jobs_side_by_side_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> N
     assert spread(joblib, [config] * 20, []) == (["hydra.launcher.n_jobs=4"], dict.fromkeys(threads, "2"))
     assert spread(joblib, [config] * 2, []) == (["hydra.launcher.n_jobs=2"], dict.fromkeys(threads, "4"))
     assert spread(joblib, [config] * 2, ["hydra.launcher.n_jobs=8"]) == ([], dict.fromkeys(threads, "1"))
+    trains_all = typed(compose(["method=toolgen", "tuning=full"]).config)
+    assert spread(joblib, [config, trains_all, config], []) == (["hydra.launcher.n_jobs=2"], dict.fromkeys(threads, "4"))
     assert spread(LAUNCHERS["SlurmLauncher"], [config] * 2, []) == ([], {})
     config.trainer.accelerator = "gpu"
     assert spread(joblib, [config] * 2, [])[0] == ["hydra.launcher.n_jobs=1"]

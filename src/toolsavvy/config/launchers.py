@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
 
-JOB_MEMORY = 6_000_000_000
-"""Bytes that a job on a CPU may take: the quickstart's peak is 5 GB."""
+JOB_MEMORY = {"lora": 6_000_000_000, "full": 10_000_000_000}
+"""Bytes that a job on a CPU may take, by what is tuned: the quickstart's peaks are 4.7 and 9.8 GB."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,8 @@ def jobs_at_once(configs: Sequence[Config]) -> int:
 
     if any(c.trainer.accelerator != "cpu" for c in configs):
         return 1
-    return max(1, min(cores(), len(configs), psutil.virtual_memory().available // JOB_MEMORY))
+    memory = max(JOB_MEMORY[c.tuning.kind] for c in configs)
+    return max(1, min(cores(), len(configs), psutil.virtual_memory().available // memory))
 
 
 def spread(launcher: Launcher, configs: Sequence[Config], overrides: Sequence[str]) -> tuple[list[str], dict[str, str]]:
