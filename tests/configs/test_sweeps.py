@@ -161,4 +161,4 @@ def test_lora_and_full_differ_in_the_tuning_alone() -> None:
         assert (config.catalog, config.method, config.memorization) == (
             quickstart.catalog, quickstart.method, quickstart.memorization,
         )  # fmt: skip
-        assert config.after_sweep == "seeds"
+        assert config.after_sweep == "page"
