@@ -197,8 +197,8 @@ class TrainerConfig:
     devices: int = 1
     """How many; -1 is all."""
     strategy: str = "auto"
-    """auto | ddp (a copy of the model on each device) | fsdp (a shard of it; tuning=full alone) | deepspeed (shards of the
-    optimizer's state)."""
+    """auto | ddp (a copy of the model on each device) | fsdp (a shard of it; tuning=full alone) | deepspeed (shards of
+    the optimizer's state)."""
     precision: str = "auto"
     """fp32 | bf16 | auto (bf16 where the processor multiplies it natively)."""
     threads: int | None = None
