@@ -85,8 +85,8 @@ COMMANDS: Mapping[str, Command] = {
 }  # fmt: skip
 """Small random models, made-up runs: nothing that comes out means anything, but it must be the same every time."""
 
-_TIMES = re.compile(
-    r"seconds|per_second|_time|peak_memory|attempts|stages|started|pid|host|git|created|speed|overrides"
+_OF_AN_ATTEMPT = re.compile(
+    r"seconds|per_second|_time|peak_memory|attempts|stages|started|pid|host|git|created|speed|overrides|drawn|reused"
 )
 
 
@@ -105,8 +105,6 @@ def _content(path: Path, run: Path) -> Any:
         return _timeless(json.loads(_placeless(path, run)))
     if path.name == "config.yaml":
         return _placeless(path, run).replace("resume: true", "resume: false")
-    if path.name == "config.yaml":
-        return _placeless(path, run).replace("resume: true", "resume: false")
     if path.suffix in (".html", ".md", ".txt", ".jsonl", ".json", ".csv", ".yaml"):
         return re.sub(r"\b\d+(\.\d+)? ?(s|min)\b", "TIME", _placeless(path, run))
     return path.read_bytes()
@@ -119,7 +117,7 @@ def _placeless(path: Path, run: Path) -> str:
 
 def _timeless(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _timeless(v) for k, v in value.items() if not _TIMES.search(k)}
+        return {k: _timeless(v) for k, v in value.items() if not _OF_AN_ATTEMPT.search(k)}
     return value
 
 
@@ -127,7 +125,20 @@ def differences(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     """Names of files that are missing, too many, or hold something else."""
     told = [f"{name}: missing" for name in wanted if name not in found]
     told += [f"{name}: too much" for name in found if name not in wanted]
-    return told + [f"{name}: differs" for name in wanted if name in found and found[name] != wanted[name]]
+    both = [(name, found[name], wanted[name]) for name in wanted if name in found]
+    return told + [f"{name}: {_difference(one, two)}" for name, one, two in both if one != two]
+
+
+def _difference(found: Any, wanted: Any) -> str:
+    """What differs first, for messages."""
+    if isinstance(found, dict) and isinstance(wanted, dict):
+        keys = [k for k in {**wanted, **found} if found.get(k) != wanted.get(k)]
+        return f"{keys[0]}.{_difference(found.get(keys[0]), wanted.get(keys[0]))}"
+    if isinstance(found, str) and isinstance(wanted, str):
+        lines = zip([*found.splitlines(), ""], [*wanted.splitlines(), ""], strict=False)
+        one, two = next(pair for pair in lines if pair[0] != pair[1])
+        return f"differs: {one[:200]!r}, not {two[:200]!r}"
+    return "differs" if isinstance(found, bytes) else f"differs: {str(found)[:200]}, not {str(wanted)[:200]}"
 
 
 def half_written(*folders: Path) -> Iterator[str]:

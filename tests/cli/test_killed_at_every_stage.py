@@ -63,7 +63,7 @@ def reference(
     request: pytest.FixtureRequest, commands: Commands, tmp_path_factory: pytest.TempPathFactory
 ) -> Reference:
     command, folder = COMMANDS[request.param], tmp_path_factory.mktemp("reference")
-    words = (*command.words, *command.made(folder))
+    words = (*command.words, *command.made(tmp_path_factory.mktemp("inputs")))
     done = start(commands, command, words, folder, events=str(folder / "events"))
     assert done.code == 0, done.err
     events: dict[str, int] = {}
