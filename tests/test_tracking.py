@@ -90,6 +90,19 @@ def test_results_are_appended_and_a_number_is_never_there_twice(tmp_path: Path) 
     assert list(rows[0]) == ["system", "suite", "slice", "metric", "k", "value", "low", "high", "n"]
 
 
+def test_a_run_that_goes_on_with_other_code_keeps_what_it_began_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for commit in ("a", "a", "b"):
+        monkeypatch.setattr("toolsavvy.tracking.run.git_state", lambda commit=commit: {"commit": commit})
+        with make_run(tmp_path):
+            pass
+    told = read_record(tmp_path)
+    assert (told["attempts"], told["git"]) == (3, {"commit": "b"})
+    assert [earlier["git"] for earlier in told["earlier_attempts"]] == [{"commit": "a"}]
+    assert (tmp_path / "run.log").read_text().count("continued with other code") == 1
+
+
 def test_a_torn_last_line_is_dropped_before_appending(tmp_path: Path) -> None:
     path = tmp_path / "store.jsonl"
     path.write_text('{"a": 1}\n{"a": 2')

@@ -272,6 +272,7 @@ def _launch(flags: list[str], overrides: list[str], jobs: Sequence[Job], ledger:
     """
     from toolsavvy.config.launchers import check_devices, check_launcher, launcher_of, spread
     from toolsavvy.tracking.study import StopSearch
+    from toolsavvy.tracking.sweep import drop_typed
     from toolsavvy.tracking.workers import end_jobs, leave_ray, wait_for_jobs
 
     launcher = launcher_of(jobs[0].launcher)
@@ -300,6 +301,8 @@ def _launch(flags: list[str], overrides: list[str], jobs: Sequence[Job], ledger:
         raise stop.error from None
     except (KeyboardInterrupt, SystemExit) as stop:
         end_jobs(launcher.name)
+        if launcher.is_local:  # on a cluster they go on, and need theirs
+            drop_typed(ledger.folder)
         _stderr().print(STOPPED)
         return INTERRUPTED if isinstance(stop, KeyboardInterrupt) else int(stop.code or FAILED)
     finally:

@@ -93,3 +93,19 @@ def test_refused_overrides_are_told_without_their_secrets(
     told = capfd.readouterr()
     assert told.err.startswith("error: ")
     assert leaks(tmp_path, tuple(told)) == []
+
+
+@pytest.mark.parametrize(("launcher", "left"), [("submitit_local", 0), ("submitit_slurm", 1)])
+def test_pickled_jobs_go_when_a_sweep_of_this_machine_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launcher: str, left: int
+) -> None:
+    def interrupted(flags: list[str], line: list[str]) -> int:
+        (folder,) = (Path(o.partition("=")[2].strip("'")) for o in line if o.startswith("hydra.sweep.dir="))
+        (folder / ".submitit" / "1").mkdir(parents=True)
+        (folder / ".submitit" / "1" / "1_submitted.pkl").write_text(TYPED)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("toolsavvy.__main__._hydra", interrupted)
+    words = ("method=doctor", "logger=none", "seed=1,2", f"hydra/launcher={launcher}")
+    assert main(["-m", *words, f"paths.outputs={tmp_path}"]) == 130
+    assert len(list(tmp_path.rglob("*.pkl"))) == left

@@ -154,7 +154,9 @@ def test_without_item_records_seeds_are_averaged_and_their_range_is_told(tmp_pat
 def test_other_catalogs_and_other_queries_stand_apart_and_are_flagged(tmp_path: Path) -> None:
     first = made_run(tmp_path / "a", seed=0)
     other = made_run(tmp_path / "b", seed=1, catalog_fingerprint="0" * 64)  # the same cell, but the tools have changed
-    golds = made_run(tmp_path / "c", seed=2, versions={"toolsavvy": "0.1.0", "torch": "2.8.0"})
+    golds = made_run(
+        tmp_path / "c", seed=2, versions={"toolsavvy": "0.1.0", "torch": "2.8.0"}, earlier_attempts=[{"git": {}}]
+    )
     path = golds / "predictions" / "rrb.qrels"
     path.write_text(path.read_text().replace(" 1\n", " 2\n", 1))
     entries = [Entry(f) for f in (first, other, golds)]
@@ -166,6 +168,7 @@ def test_other_catalogs_and_other_queries_stand_apart_and_are_flagged(tmp_path: 
         "rrb, rrb: the runs were tested on 3 different sets",
         "Catalog toy has 2 fingerprints",
         "torch 2.9.0 (2",
+        f"Continued with other code or packages than they began with: {golds.parent.name}/c.",
     ):
         assert part in told
     assert "2 different sets" in told  # catalog_test has the same queries in a and c

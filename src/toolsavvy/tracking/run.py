@@ -212,6 +212,11 @@ class Run:
             refuse_changed(earlier.get("inputs") or {}, inputs)
             self._stages = dict(earlier.get("stages") or {})
             self._record = {**earlier, "attempts": int(earlier.get("attempts", 1)) + 1}
+        code = {"versions": versions(), "git": git_state()}
+        before = {name: earlier.get(name) for name in code}
+        if is_continued and before != code:
+            log.warning("continued with other code or packages than it began with: run.json has both")
+            self._record["earlier_attempts"] = [*earlier.get("earlier_attempts", ()), before]
         self.note(
             overrides=[mask_override(o) for o in self.identity.overrides],
             choices=dict(self.identity.choices),
@@ -221,8 +226,7 @@ class Run:
             inputs=inputs,
             group=self.identity.group,
             job=self.identity.number,
-            versions=versions(),
-            git=git_state(),
+            **code,
             catalog_fingerprint=self._record.get("catalog_fingerprint"),
         )
         write_atomic(self.dir / "config.yaml", OmegaConf.to_yaml(OmegaConf.create(literal(self._plain))))

@@ -105,9 +105,7 @@ class Ledger:
             write_atomic(self.folder / LEDGER, text)
             self._written = text
         if is_over:
-            _drop_raw_config(self.folder)
-            for pickled in self.folder.glob(".submitit/*/*.pkl"):  # overrides as they were typed; the logs stay
-                pickled.unlink(missing_ok=True)
+            drop_typed(self.folder)
         return ended
 
     def _row(self, o: Outcome, differs: str) -> dict[str, Any]:
@@ -156,6 +154,13 @@ class Ledger:
 def _drop_raw_config(folder: Path) -> None:
     """Hydra's own record of a sweep holds overrides as they were typed, secrets too; every job has its config.yaml."""
     (folder / "multirun.yaml").unlink(missing_ok=True)
+
+
+def drop_typed(folder: Path) -> None:
+    """The jobs that submitit has pickled hold overrides as they were typed too; its logs stay."""
+    _drop_raw_config(folder)
+    for pickled in folder.glob(".submitit/*/*.pkl"):
+        pickled.unlink(missing_ok=True)
 
 
 def sweep_folder(jobs: Sequence[Job], outputs: Path) -> Path | None:

@@ -82,6 +82,8 @@ def differences(entries: Sequence[Entry], boards: Sequence[Board]) -> list[str]:
         found.append(f"The runs are of {len(commits)} states of the code: {told}.")
     elif any(commit.endswith("+") for commit in commits):
         found.append(f"The code had been changed since commit {next(iter(commits)).rstrip('+')} (uncommitted).")
+    if mixed := [name_of(e.folder) for e in entries if e.record.get("earlier_attempts")]:
+        found.append(f"Continued with other code or packages than they began with: {', '.join(mixed)}.")
     return found
 
 
