@@ -12,7 +12,7 @@ import pytest
 from run_folders import append, made_run, made_sweep
 from toolsavvy.config.schema import Config
 from toolsavvy.errors import UserError
-from toolsavvy.methods.overview.axes import all_axes, find_axes, labels
+from toolsavvy.methods.overview.axes import all_axes, find_axes, labels, pairs_of
 from toolsavvy.methods.overview.curves import curve_drawings, read_curves, thinned
 from toolsavvy.methods.overview.gathering import Entry, Runs, read_runs
 from toolsavvy.methods.overview.items import Reader
@@ -61,11 +61,11 @@ def test_averages_and_intervals_are_those_of_pooled_seeds(sweep: Path) -> None:
     assert len(own) == 2
     told = {
         (r.suite, r.slice, r.system, r.metric, r.k): r
-        for r in pool_seeds([e.folder for e in own], WANTED, resamples=200)
+        for r in pool_seeds([e.folder for e in own], WANTED, resamples=400)
         if r.kind == "mean"
     }
     compared = 0
-    for one in boards(own, WANTED, 200):
+    for one in boards(own, WANTED, 400):
         for row in one.rows:
             for (metric, k), value in row.values.items():
                 system = row.system.removesuffix("-free") if metric == "internalization" else row.system
@@ -100,7 +100,7 @@ def test_cells_are_compared_on_the_seeds_both_have_or_not_at_all(tmp_path: Path)
     good = made_sweep(tmp_path / "a", {"tuning": ["full"]}, seeds=(0, 1, 2), quality=lambda _: 0.9)
     bad = made_sweep(tmp_path / "b", {"tuning": ["lora"]}, seeds=(1, 2), quality=lambda _: 0.3)
     alone = made_sweep(tmp_path / "c", {"tuning": ["none"]}, seeds=(7,), quality=lambda _: 0.3)
-    found = board(boards([Entry(f) for f in (*good, *bad, *alone)], WANTED, 500), "rrb", "rrb")
+    found = board(boards([Entry(f) for f in (*good, *bad, *alone)], WANTED, 1000), "rrb", "rrb")
     rows = {(r.system, r.entries[0].choices["tuning"]): r for r in found.rows}
     best, other = rows["toolgen-constrained", "full"], rows["toolgen-constrained", "lora"]
     assert found.rows[0] is best
@@ -113,7 +113,7 @@ def test_cells_are_compared_on_the_seeds_both_have_or_not_at_all(tmp_path: Path)
         for r in (best, other)
     ]  # pyright: ignore[reportOptionalMemberAccess]
     clusters = Reader(best.entries[0], "rrb").items(best.system, "rrb", [("ndcg", 5)]).clusters  # pyright: ignore
-    told = paired_difference(*sides, clusters, 500)
+    told = paired_difference(*sides, clusters, 1000)
     assert other.test is not None
     assert (other.test.kind, other.test.p, other.test.difference) == (BOOTSTRAP, told.p, told.interval)
     tests = sorted((r.test for r in found.rows if r.test), key=lambda t: t.p)
@@ -123,6 +123,17 @@ def test_cells_are_compared_on_the_seeds_both_have_or_not_at_all(tmp_path: Path)
     marks = {tuple(row[:2]): row[-2] for row in table.texts}
     assert marks["toolgen-constrained", "lora"].endswith(" *")
     assert marks["toolgen-constrained", "none"] == ""
+
+
+def test_among_many_systems_a_clear_lead_is_still_marked(tmp_path: Path) -> None:
+    """A p-value is never below 2 / resamples, and is multiplied by the number of tests: 50 draws cannot be enough."""
+    systems = {"best": 1.0, **{f"weak{i}": 0.05 for i in range(30)}}
+    runs = [made_run(tmp_path / str(seed), seed=seed, systems=systems, steps=0) for seed in (0, 1)]
+    found = board(boards([Entry(f) for f in runs], WANTED, 50), "rrb", "rrb")
+    tests = [r.test for r in found.rows if r.test is not None]
+    assert len(tests) == 30
+    assert {t.kind for t in tests} == {BOOTSTRAP}
+    assert all(t.adjusted < 0.05 for t in tests)
 
 
 def test_items_that_are_not_those_of_the_recorded_number_are_not_used(tmp_path: Path) -> None:
@@ -389,3 +400,28 @@ def test_fewer_mismatches_are_better(tmp_path: Path) -> None:
         rows.append(Entry(run))
     (found,) = boards(rows, WANTED, 20)
     assert [r.system for r in found.rows] == ["careful", "rash"]
+
+
+def test_a_setting_that_is_no_number_is_tested_seed_by_seed_on_the_same_items(sweep: Path) -> None:
+    """Only cells that differ in it alone, the difference of their means, and Holm's correction over the table."""
+    runs = gathered(sweep)
+    axes, cells = all_axes(runs.done), list(dict.fromkeys(e.cell for e in runs.done))
+    named = labels(runs.done, axes)
+    pairs = pairs_of(axes, cells)
+    assert sorted((named[a], named[b]) for a, b in pairs) == [
+        ("tuning=lora, lr=0.001", "tuning=full, lr=0.001"), ("tuning=lora, lr=0.01", "tuning=full, lr=0.01"),
+    ]  # fmt: skip
+    found = board(boards(runs.done, WANTED, 300, pairs), "catalog_test", "test_seen")
+    rows = {(r.system, r.cells): r for r in found.rows}
+    assert found.contrasts
+    for c in found.contrasts:
+        before, after = (rows[c.system, (cell,)].values[found.main].value for cell in (c.before, c.after))
+        assert before is not None
+        assert after is not None
+        assert c.test.difference.value == pytest.approx(after - before)
+        assert c.test.p <= c.test.adjusted <= min(1.0, c.test.p * len(found.contrasts))
+    best = max(found.contrasts, key=lambda c: c.test.difference.value or 0.0)
+    assert (best.test.difference.low or 0.0) > 0  # full is made better by 0.2
+    told = overview(runs, sweep, WANTED, 100)
+    section = next(s for s in told.page.sections if s.title == "What the settings do")
+    assert any("minus" in table.caption or "minus with" in table.head for table in section.tables)

@@ -127,6 +127,18 @@ def _names(keys: Sequence[str]) -> dict[str, str]:
     return {key: name if last[name] == 1 and name not in ("name", "path") else key for key, name in named.items()}
 
 
+def pairs_of(axes: Sequence[Axis], cells: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(Before, after): cells that differ in one setting alone, which is no number; before has its first value."""
+    found = []
+    for axis in (a for a in axes if not a.is_numeric and a.key != METHOD):
+        others = [a for a in axes if a is not axis]
+        first = axis.distinct[0] if axis.distinct else None
+        for before in (c for c in cells if axis.values.get(c) == first):
+            alike = [c for c in cells if all(a.values.get(c) == a.values.get(before) for a in others)]
+            found += [(before, c) for c in alike if axis.values.get(c) not in (first, None)]
+    return tuple(found)
+
+
 def labels(entries: Sequence[Entry], axes: Sequence[Axis]) -> dict[str, str]:
     """Cell -> what tells it apart; '' where there is but one."""
     cells = list(dict.fromkeys(entry.cell for entry in entries))

@@ -58,6 +58,23 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Contrast:
+    """What one setting does to a system, everything else alike.
+
+    Args:
+        system: as in results.jsonl.
+        before: cell with the setting's first value.
+        after: cell with another.
+        test: after minus before.
+    """
+
+    system: str
+    before: str
+    after: str
+    test: Test
+
+
+@dataclass(frozen=True)
 class Board:
     """Systems on one slice of one suite.
 
@@ -70,6 +87,7 @@ class Board:
         main: what rows are ranked by.
         rows: the best first.
         n: items.
+        contrasts: of settings that are no numbers.
     """
 
     data: str
@@ -80,3 +98,4 @@ class Board:
     main: Measure
     rows: tuple[Row, ...]
     n: int
+    contrasts: tuple[Contrast, ...] = ()

@@ -5,6 +5,7 @@ Numbers of different catalogs, tasks or test items never meet: they stand in boa
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,20 +17,29 @@ from toolsavvy.methods.overview.draws import Draws
 from toolsavvy.methods.overview.gathering import Entry
 from toolsavvy.methods.overview.items import Items, Reader
 from toolsavvy.methods.overview.measures import Measure, is_headline, measures_of, primary, sign
-from toolsavvy.methods.overview.results import BOOTSTRAP, CROSSED, NONE, OWN, SIGN_FLIP, Board, Row, Test
+from toolsavvy.methods.overview.results import ALPHA, BOOTSTRAP, CROSSED, NONE, OWN, SIGN_FLIP, Board, Contrast, Row, Test
 from toolsavvy.methods.pooling import INTERNALIZATION
 from toolsavvy.metrics import Interval, interval, paired_difference
 from toolsavvy.suites.catalog_test import FREE, label
 from toolsavvy.tracking.records import HEADLINE
 
+MOST_RESAMPLES = 10_000
+"""That a board asks for by itself: bounds its memory."""
 
-def boards(entries: Sequence[Entry], wanted: Sequence[Measure], resamples: int) -> list[Board]:
+
+def boards(
+    entries: Sequence[Entry],
+    wanted: Sequence[Measure],
+    resamples: int,
+    pairs: Sequence[tuple[str, str]] = (),
+) -> list[Board]:
     """All suites and slices that the runs have numbers of.
 
     Args:
         entries: done runs, at most one a seed of a cell.
         wanted: retrieval measures that become columns.
         resamples: of the bootstrap.
+        pairs: cells that are held against one another, see `axes.pairs_of`.
     """
     found: dict[tuple[str, str, str], list[Reader]] = defaultdict(list)
     known: dict[Any, Any] = {}
@@ -40,12 +50,16 @@ def boards(entries: Sequence[Entry], wanted: Sequence[Measure], resamples: int) 
             whole = any((r["slice"] or "") in HEADLINE for r in rows)
             for name in dict.fromkeys(str(r["slice"] or "") for r in rows if is_headline(r, whole)):
                 found[suite, name, reader.data].append(reader)
-    made = [_board(key, readers, wanted, resamples) for key, readers in found.items()]
+    made = [_board(key, readers, wanted, resamples, pairs) for key, readers in found.items()]
     return [board for board in made if board is not None]
 
 
 def _board(
-    key: tuple[str, str, str], readers: Sequence[Reader], wanted: Sequence[Measure], resamples: int
+    key: tuple[str, str, str],
+    readers: Sequence[Reader],
+    wanted: Sequence[Measure],
+    resamples: int,
+    pairs: Sequence[tuple[str, str]],
 ) -> Board | None:
     suite, slice_, data = key
     records = {r.entry.folder: _records(r, suite, slice_) for r in readers}
@@ -59,11 +73,13 @@ def _board(
             groups[reader.entry.cell, system].append(reader)
     groups = {key: sorted(rs, key=lambda r: r.entry.seed) for key, rs in groups.items()}
     merged = _merged(groups, records)
-    pool = _Pool(suite, slice_, tuple(measures), main, {k: groups[k[0][0], k[1]] for k in merged}, records, resamples)
-    rows = pool.rows()
+    # A p-value is never below 2 / resamples: among many systems too few draws would let Holm's method mark nobody.
+    enough = max(resamples, min(MOST_RESAMPLES, math.ceil(4 * len(merged) / ALPHA)))
+    pool = _Pool(suite, slice_, tuple(measures), main, {k: groups[k[0][0], k[1]] for k in merged}, records, enough)
+    rows, contrasts = pool.solve(pairs)
     place = str(readers[0].entry.choices.get("questions" if suite in ("necessity", "self_assessment") else "catalog"))
     n = max((r.values[main].n for r in rows if main in r.values), default=0)
-    return Board(data, place, suite, slice_, tuple(measures), main, tuple(rows), n)
+    return Board(data, place, suite, slice_, tuple(measures), main, tuple(rows), n, contrasts)
 
 
 Records = Mapping[tuple[str, str, int | None], Mapping[str, Any]]
@@ -121,8 +137,8 @@ class _Pool:
         parts = [("recall", k) for name, k in self.measures if name == INTERNALIZATION]
         return tuple(dict.fromkeys([*self.measures, *parts]))
 
-    def rows(self) -> list[Row]:
-        """Numbers, then the order, then the tests."""
+    def solve(self, pairs: Sequence[tuple[str, str]]) -> tuple[list[Row], tuple[Contrast, ...]]:
+        """Numbers, then the order, then the tests: against the best, and of settings."""
         made = {key: self._plain(key, readers) for key, readers in self.groups.items()}
         items = {key: self._items(key[1], readers) for key, readers in self.groups.items()}
         draws = Draws.of(items, self.resamples)
@@ -134,7 +150,28 @@ class _Pool:
         tests = [
             None if i == best else self._test(rows[best], rows[i], items, keys[best], keys[i], draws) for i in order
         ]
-        return [replace(rows[i], test=test) for i, test in zip(order, _holm(tests), strict=True)]
+        told = dict(zip(keys, rows, strict=True))
+        found = [replace(rows[i], test=test) for i, test in zip(order, _holm(tests), strict=True)]
+        return found, self._contrasts(told, items, draws, pairs)
+
+    def _contrasts(
+        self,
+        rows: Mapping[Any, Row],
+        items: Mapping[Any, list[Items] | None],
+        draws: Draws,
+        pairs: Sequence[tuple[str, str]],
+    ) -> tuple[Contrast, ...]:
+        """After minus before, of every system that has numbers of its own in both."""
+        found: list[tuple[str, str, str]] = []
+        tests: list[Test | None] = []
+        for before, after in pairs:
+            for system in (name for cells, name in rows if cells == (before,)):
+                first, second = ((after,), system), ((before,), system)
+                if first in rows:
+                    tests.append(self._test(rows[first], rows[second], items, first, second, draws))
+                    found.append((system, before, after))
+        named = zip(found, _holm(tests), strict=True)
+        return tuple(Contrast(*names, test) for names, test in named if test is not None)
 
     def _plain(self, key: tuple[tuple[str, ...], str], readers: Sequence[Reader]) -> Row:
         """Means over seeds; the run's own intervals where there is one seed."""

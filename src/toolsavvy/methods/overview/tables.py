@@ -56,6 +56,22 @@ def board_table(board: Board, axes: Sequence[Axis], caption: str) -> Table:
     return Table(head, body, caption, _note(board, rows))
 
 
+def contrast_table(board: Board, labels: Mapping[str, str]) -> Table:
+    """What settings do to each system of a board: paired differences in the main measure, the largest first."""
+    several = len({(c.before, c.after) for c in board.contrasts}) > 1
+    rows: list[list[str | Cell]] = []
+    for c in sorted(board.contrasts, key=lambda c: -abs(c.test.difference.value or 0.0))[:MOST]:
+        cells = [labels.get(c.after, ""), labels.get(c.before, "")]
+        rows.append([c.system, *(cells if several else []), _lead(c.test, board.main, 1), _p(c.test)])
+    first = board.contrasts[0]
+    whole = f"{labels.get(first.after, '')} minus {labels.get(first.before, '')}"
+    part = f", {board.slice}" if board.slice not in ("", "all", board.suite) else ""
+    caption = f"{board.suite}{part}, {title(board.main)}: {'one setting minus another' if several else whole}."
+    head = ["system", *(["with", "minus with"] if several else []), "difference", "p (Holm)"]
+    note = f"Points, on the same items and seeds; * p < {ALPHA:g} by Holm's correction over this table."
+    return Table(head, rows, caption, note)
+
+
 def _note(board: Board, rows: Sequence[Row]) -> str:
     """What must be known to read this table; what holds for all stands at the end of the page."""
     parts = [f"{board.n:,} items."] if board.n else []

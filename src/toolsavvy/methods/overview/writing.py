@@ -13,7 +13,7 @@ from typing import Any
 
 from toolsavvy.assets import atomic_write
 from toolsavvy.figures.vector import Svg
-from toolsavvy.methods.overview.axes import Axis, all_axes, labels
+from toolsavvy.methods.overview.axes import Axis, all_axes, labels, pairs_of
 from toolsavvy.methods.overview.curves import curve_drawings
 from toolsavvy.methods.overview.gathering import Entry, Runs
 from toolsavvy.methods.overview.listing import differences, methods_of, run_table, unfinished_table
@@ -23,7 +23,7 @@ from toolsavvy.methods.overview.results import Board
 from toolsavvy.methods.overview.scores import boards
 from toolsavvy.methods.overview.studies import studies
 from toolsavvy.methods.overview.sweeps import sweep_drawings
-from toolsavvy.methods.overview.tables import best_table, board_table, settings
+from toolsavvy.methods.overview.tables import best_table, board_table, contrast_table, settings
 from toolsavvy.methods.overview.words import INTERVALS, READING
 from toolsavvy.page import Cell, Drawing, Page, Section, Table
 from toolsavvy.report import plain_markdown
@@ -62,7 +62,7 @@ def overview(runs: Runs, folder: Path, wanted: Sequence[Measure], resamples: int
     entries = runs.done
     axes = all_axes(entries)
     named = labels(entries, axes)
-    found = boards(entries, wanted, resamples)
+    found = boards(entries, wanted, resamples, pairs_of(axes, list(named)))
     parts = [Section("How to read this page", READING)]
     warnings = [*differences(entries, found), *runs.notes]
     if runs.unfinished:
@@ -71,7 +71,7 @@ def overview(runs: Runs, folder: Path, wanted: Sequence[Measure], resamples: int
     if warnings:
         parts.append(Section("Before comparing", "\n\n".join(warnings), is_warning=True))
     parts += _results(found, axes, named)
-    parts += _sweeps(found, axes)
+    parts += _sweeps(found, axes, named)
     parts += _curves(entries, named)
     parts += _studies(entries, folder, resamples)
     parts += _pictures(entries, named)
@@ -108,9 +108,10 @@ def _results(found: Sequence[Board], axes: Sequence[Axis], named: Mapping[str, s
     return [Section("Best of each suite", tables=(tables[0],)), Section("All systems", tables=tuple(tables[1:]))]
 
 
-def _sweeps(found: Sequence[Board], axes: Sequence[Axis]) -> list[Section]:
-    drawings = sweep_drawings(found, axes)
-    return [Section("What the settings do", drawings=tuple(drawings))] if drawings else []
+def _sweeps(found: Sequence[Board], axes: Sequence[Axis], named: Mapping[str, str]) -> list[Section]:
+    drawings = tuple(sweep_drawings(found, axes))
+    tables = tuple(contrast_table(board, named) for board in found if board.contrasts)
+    return [Section("What the settings do", tables=tables, drawings=drawings)] if drawings or tables else []
 
 
 def _curves(entries: Sequence[Entry], named: Mapping[str, str]) -> list[Section]:
