@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from toolsavvy.methods.overview.measures import is_headline, primary, written
 from toolsavvy.methods.overview.results import BOOTSTRAP, CROSSED, OWN, SIGN_FLIP, Board
 from toolsavvy.methods.overview.scores import boards
 from toolsavvy.methods.overview.sweeps import sweep_drawings
-from toolsavvy.methods.overview.tables import best_table, board_table
+from toolsavvy.methods.overview.tables import best_table, board_table, contrast_table
 from toolsavvy.methods.overview.writing import overview, write
 from toolsavvy.methods.pooling import pool_seeds
 from toolsavvy.metrics import paired_difference
@@ -422,6 +423,8 @@ def test_a_setting_that_is_no_number_is_tested_seed_by_seed_on_the_same_items(sw
         assert c.test.p <= c.test.adjusted <= min(1.0, c.test.p * len(found.contrasts))
     best = max(found.contrasts, key=lambda c: c.test.difference.value or 0.0)
     assert (best.test.difference.low or 0.0) > 0  # full is made better by 0.2
+    many = contrast_table(replace(found, contrasts=(best,) * 41), named)
+    assert (len(many.rows), "40 largest of 41" in many.note) == (40, True)
     told = overview(runs, sweep, WANTED, 100)
     section = next(s for s in told.page.sections if s.title == "What the settings do")
     assert any("minus" in table.caption or "minus with" in table.head for table in section.tables)

@@ -17,7 +17,18 @@ from toolsavvy.methods.overview.draws import Draws
 from toolsavvy.methods.overview.gathering import Entry
 from toolsavvy.methods.overview.items import Items, Reader
 from toolsavvy.methods.overview.measures import Measure, is_headline, measures_of, primary, sign
-from toolsavvy.methods.overview.results import ALPHA, BOOTSTRAP, CROSSED, NONE, OWN, SIGN_FLIP, Board, Contrast, Row, Test
+from toolsavvy.methods.overview.results import (
+    ALPHA,
+    BOOTSTRAP,
+    CROSSED,
+    NONE,
+    OWN,
+    SIGN_FLIP,
+    Board,
+    Contrast,
+    Row,
+    Test,
+)
 from toolsavvy.methods.pooling import INTERNALIZATION
 from toolsavvy.metrics import Interval, interval, paired_difference
 from toolsavvy.suites.catalog_test import FREE, label

@@ -69,6 +69,8 @@ def contrast_table(board: Board, labels: Mapping[str, str]) -> Table:
     caption = f"{board.suite}{part}, {title(board.main)}: {'one setting minus another' if several else whole}."
     head = ["system", *(["with", "minus with"] if several else []), "difference", "p (Holm)"]
     note = f"Points, on the same items and seeds; * p < {ALPHA:g} by Holm's correction over this table."
+    if len(board.contrasts) > MOST:
+        note += f" The {MOST} largest of {len(board.contrasts)} differences, all of them corrected for."
     return Table(head, rows, caption, note)
 
 
