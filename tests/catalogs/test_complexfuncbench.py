@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from catalog_files import fault, shared, write_json, write_jsonl
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.catalogs import complexfuncbench
 from toolsavvy.catalogs.reading import read_jsonl
 
@@ -107,7 +107,7 @@ def test_the_wheel_is_read_where_no_path_is_given(tmp_path: Path, monkeypatch: p
         asked.append((wheel.name, wheel.version, folder))
         return tmp_path
 
-    monkeypatch.setattr(assets, "extract", extract)
+    monkeypatch.setattr(unpacking, "extract", extract)
     assert len(complexfuncbench.load().tasks.calls) == 2
     assert asked == [("nestful-wrapper", "0.1.7", "data_v1/complexfuncbench")]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from catalog_files import fault, shared, write_json
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.catalogs import nestful
 
 FIND = {
@@ -161,7 +161,7 @@ def test_the_wheel_is_read_where_no_path_is_given(tmp_path: Path, monkeypatch: p
         asked.append((wheel.name, wheel.version, folder))
         return tmp_path / folder
 
-    monkeypatch.setattr(assets, "extract", extract)
+    monkeypatch.setattr(unpacking, "extract", extract)
     data = nestful.load(kinds=["executable"])
     assert data.tasks is not None
     assert len(data.tasks.calls) == 1

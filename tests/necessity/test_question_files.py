@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from conftest import SHARED
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.errors import UserError
 from toolsavvy.necessity.question import Question
 from toolsavvy.necessity.questions.labelled import Labelled
@@ -190,7 +190,7 @@ def test_without_a_path_bfcl_is_its_pinned_wheel(tmp_path: Path, monkeypatch: py
         asked.append((wheel.name, prefix))
         return tmp_path
 
-    monkeypatch.setattr(assets, "extract", extract)
+    monkeypatch.setattr(unpacking, "extract", extract)
     assert [q.needs_tool for q in Labelled().load().questions] == [True]
     assert asked == [("bfcl-eval", "bfcl_eval/data")]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.calls import bfcl
 from toolsavvy.calls.attempts import Call
 from toolsavvy.catalogs.bfcl import GROUPS, load
@@ -56,7 +56,7 @@ def checker():
 @pytest.fixture(scope="module")
 def raw():
     """Functions and answers of every record, as bfcl-eval reads them."""
-    folder = assets.extract(assets.BFCL, "bfcl_eval/data")
+    folder = unpacking.extract(assets.BFCL, "bfcl_eval/data")
     found = {}
     for category in CATEGORIES:
         answers = {r["id"]: r["ground_truth"] for r in read_json(folder / f"possible_answer/BFCL_v4_{category}.json")}

