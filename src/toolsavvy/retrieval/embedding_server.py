@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -12,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from toolsavvy import assets
+from toolsavvy.checksums import load_array, save_array
 from toolsavvy.errors import UserError
 from toolsavvy.models.connection import Connection, holds_all, worth_retrying
 from toolsavvy.models.pacing import Pace
 from toolsavvy.retrieval.encoders import Encoder
-
-log = logging.getLogger(__name__)
 
 
 class EmbeddingServer(Encoder):
@@ -145,15 +143,11 @@ class EmbeddingServer(Encoder):
         if not self.cache:
             return self._ask(texts)
         path = assets.cache_dir("embeddings") / f"{self._key(texts)}.npy"
-        try:
-            vectors = np.load(path, allow_pickle=False)
-            if vectors.ndim == 2 and len(vectors) == len(texts) and np.isfinite(vectors).all():
-                return vectors
-        except (OSError, ValueError, EOFError):
-            log.debug("no embeddings at %s", path)
+        kept = load_array(path)
+        if kept is not None and kept.ndim == 2 and len(kept) == len(texts) and np.isfinite(kept).all():
+            return kept
         vectors = self._ask(texts)
-        with assets.atomic_write(path) as file:
-            np.save(file, vectors, allow_pickle=False)
+        save_array(path, vectors)
         return vectors
 
     def _key(self, texts: list[str], prompt: str = "") -> str:
