@@ -245,7 +245,7 @@ def find_runs(outputs: Path, wanted: Collection[str]) -> dict[str, Path]:
     """Config hash -> folder as in `find_run`, for several of them; those that never ran are left out."""
     found: dict[str, tuple[bool, float, Path]] = {}
     for folder in run_folders(outputs) if wanted else ():
-        key = read_record(folder).get("config_hash")
+        key = str(read_record(folder).get("config_hash"))
         if key in wanted and (status := read_status(folder)) is not None and status.status != "skipped":
             this = (status.status == "done", (folder / "run.json").stat().st_mtime, folder)
             found[key] = max(found.get(key, this), this)
