@@ -189,6 +189,13 @@ def test_folders_sweeps_and_globs_name_runs_and_unfinished_ones_are_left_out(tmp
             finished_runs(patterns)
 
 
+def test_a_sweep_that_went_on_from_an_earlier_one_has_the_jobs_of_both(tmp_path: Path) -> None:
+    earlier, own = write(tmp_path / "first" / "0", 0)[0], write(tmp_path / "second" / "1", 1)[0]
+    rows = [{"folder": str(earlier)}, {"folder": "1"}, {"folder": "2"}]
+    (own.parent / "sweep.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert finished_runs([str(own.parent)]) == ([earlier, own], [])
+
+
 def test_markdown_has_a_row_per_system_and_the_pairs(tmp_path: Path) -> None:
     rows = pool_seeds([write(tmp_path / "0", 0)[0]], METRICS, pairs=[("gen", "bm25")], slices=["test_seen"])
     lines = markdown(rows, METRICS, pairs=[("gen-constrained", "bm25")], title="title").splitlines()

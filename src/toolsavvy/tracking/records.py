@@ -280,12 +280,16 @@ def finished_runs(patterns: Sequence[str]) -> tuple[list[Path], list[Path]]:
 def _runs_in(place: Path) -> list[Path]:
     """A run folder itself, or all below it: jobs of a sweep, sweeps of a method, a whole outputs folder.
 
-    A run that failed before it could write run.json has its status.json.
+    A run that failed before it could write run.json has its status.json. The table of a sweep that found jobs done
+    by an earlier one (`resume=true`) says where those are.
     """
     names = ("run.json", "status.json")
     if any((place / name).is_file() for name in names):
         return [place]
     found = {p.parent for depth in ("*", "*/*", "*/*/*") for name in names for p in place.glob(f"{depth}/{name}")}
+    jobs = read_lines(place / "sweep.jsonl") if (place / "sweep.jsonl").is_file() else []
+    told = [place / folder for job in jobs if isinstance(folder := job.get("folder"), str) and folder]
+    found |= {folder for folder in told if any((folder / name).is_file() for name in names)}
     return sorted(found, key=lambda p: (p.parent, len(p.name), p.name))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from toolsavvy.config.compose import Job
 from toolsavvy.tracking.masking import mask_override
@@ -74,7 +76,7 @@ class Ledger:
         self._folders = [folder / str(i) for i in range(len(jobs))]
         if resume:
             fresh = [i for i, own in enumerate(self._folders) if read_status(own) is None]
-            earlier = find_runs(outputs, [self.hashes[i] for i in fresh])
+            earlier = find_runs(outputs.absolute(), [self.hashes[i] for i in fresh])
             for i in fresh:
                 self._folders[i] = earlier.get(self.hashes[i], self._folders[i])
         self._written = ""
@@ -180,8 +182,9 @@ def _fits(folder: Path, job: Job) -> bool:
 
 
 def job_table(outcomes: Sequence[Outcome]) -> Table:
-    """One row a job."""
-    table = Table(title=f"{len(outcomes)} jobs")
+    """One row a job; folders of the sweep's own, which the title names, go by their names."""
+    home = Counter(o.folder.parent for o in outcomes).most_common(1)[0][0] if outcomes else Path()
+    table = Table(title=Text(f"{len(outcomes)} jobs in {home}", overflow="fold"), title_justify="left")
     for column in ("job", "overrides", "status", "seconds", "folder", "error"):
         table.add_column(column, overflow="fold")
     for o, differs in zip(outcomes, differences(outcomes), strict=True):
@@ -189,7 +192,7 @@ def job_table(outcomes: Sequence[Outcome]) -> Table:
         wall = "" if o.status is None or o.status.wall_seconds is None else f"{o.status.wall_seconds:.1f}"
         style = _STYLES.get(state, "red")
         error = (o.status.error or "") if o.status else ""
-        told = map(escape, (str(o.folder), error))
+        told = map(escape, (o.folder.name if o.folder.parent == home else str(o.folder), error))
         table.add_row(str(o.number), escape(differs), f"[{style}]{state}[/]", wall, *told)
     return table
 

@@ -172,7 +172,9 @@ def read_runs(done: Iterable[Path], others: Iterable[Path], own: Path | None = N
     known = {entry.folder for entry in entries} | {one.folder for one in unfinished}
     unfinished += _never_started({f.parent for f in known if f is not None}, known)
     entries, repeated = _newest(entries)
-    notes += [f"Repeated, the newest one counts: {e.folder.name} (seed {e.seed} of cell {e.cell})." for e in repeated]
+    notes += [
+        f"Repeated, the newest one counts: {name_of(e.folder)} (seed {e.seed} of cell {e.cell})." for e in repeated
+    ]
     return Runs(tuple(entries), tuple(unfinished), tuple(notes))
 
 
