@@ -117,7 +117,9 @@ def test_a_new_recipe_from_the_command_line() -> None:
         ("encoder._target_=toolsavvy.retrieval.encoders.Encodr", "command line, encoder", ("did you mean 'Encoder'?",)),
         ("method._target_=toolsavvy.methods.doctor.rn", "command line, method._target_", ("did you mean 'run'?",)),
         ("method._target_=toolsavvy.methods.nothing.run", "command line, method._target_", ("there is no module",)),
-        ("encoder._target_=no.such.thing", "command line, encoder._target_", ("cannot import",)),
+        ("encoder._target_=no.such.thing", "command line, encoder._target_", ("cannot import", "PYTHONPATH")),
+        ("help", "command line", ("write help=VALUE, or see toolsavvy --help",)),
+        ("retriever=[bm25,letters]", "command line, retriever=", ("no option 'letters'", "--config-dir FOLDER")),
     ],
 )
 def test_a_wrong_override_says_what_where_and_what_instead(override: str, where: str, words: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from toolsavvy import __version__
 from toolsavvy.errors import UserError
 from toolsavvy.jobs import ENDED, GOING_ON, IN_WORKER, SWEEP_START, failure_text, job
 
@@ -40,6 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if {"--help", "-h"} & set(words):
         return _help()
+    if "--version" in words:
+        sys.stdout.write(f"toolsavvy {__version__}\n")
+        return 0
     try:
         if not {"--shell-completion", "-sc"} & set(words):  # every key that is completed waits for imports
             from toolsavvy.tracking.masking import learn_from_overrides

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import re
 import signal
@@ -11,7 +12,11 @@ from pathlib import Path
 import pytest
 from commands import PROBE, ROOT, command, environment, runs, status
 from commands import fresh as toolsavvy
+from rich.console import Console
 
+from toolsavvy import __version__
+from toolsavvy.__main__ import main
+from toolsavvy.tracking.sweep import Outcome, show_jobs
 from world import read_wandb
 
 
@@ -31,6 +36,20 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
     for word in ("toolgen", "evaluate", "doctor", "dry_run=true", "outputs/", "results.jsonl", "smollm2_135m"):
         assert word in done.stdout
     assert len(re.findall(r"^  toolsavvy ", done.stdout, re.M)) >= 10
+
+
+def test_the_version_is_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"toolsavvy {__version__}\n"
+
+
+def test_a_table_of_jobs_names_their_common_folder_once(tmp_path: Path) -> None:
+    places = (tmp_path / "now" / "0", tmp_path / "now" / "1", tmp_path / "before" / "2")
+    wide = Console(file=io.StringIO(), width=1000)
+    show_jobs([Outcome(i, (f"seed={i}",), place, None) for i, place in enumerate(places)], wide)
+    told = wide.file.getvalue()
+    assert told.count(str(tmp_path / "now")) == 1
+    assert str(places[2]) in told
 
 
 def test_a_run_leaves_its_records_and_an_offline_wandb_run(tmp_path: Path) -> None:

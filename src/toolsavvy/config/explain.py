@@ -108,7 +108,10 @@ def _missing_option(
     typed = next((o for o in overrides if option in o and o.lstrip("+").startswith(group)), "")
     where = f"{_COMMAND_LINE}, {typed}" if typed else _file(chain, conf)
     expected = f"one of {', '.join(options)}" if options else f"a file {conf.name}/{missing}.yaml"
-    return UserError(f"'{group}' has no option '{option}'", where=where, expected=expected, fix=_near(option, options))
+    fix = _near(option, options) or (
+        f"correct {typed}; an option of your own needs --config-dir FOLDER" if typed else ""
+    )
+    return UserError(f"'{group}' has no option '{option}'", where=where, expected=expected, fix=fix)
 
 
 def _grammar(chain: Sequence[BaseException], _o: Sequence[str], _g: Groups, _c: Path) -> UserError | None:
@@ -120,6 +123,7 @@ def _grammar(chain: Sequence[BaseException], _o: Sequence[str], _g: Groups, _c: 
     is_bare = value and not set(value) & set("'\"[]{}$\\")
     fix = "quote it for the shell: 'retriever=[bm25,dense]', \"key='a, b'\""
     fix = f"quote the value, for the shell too: \"{key}='{value}'\"" if is_bare else fix
+    fix = f"write {bad}=VALUE, or see toolsavvy --help" if bad.replace(".", "").isidentifier() else fix
     return UserError(f"cannot read '{bad}'", where=_COMMAND_LINE, expected="key=value", fix=fix)
 
 

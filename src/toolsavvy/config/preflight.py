@@ -199,7 +199,7 @@ def locate(target: str, where: str) -> Callable[..., Any]:
         module = importlib.import_module(module_name)
     except ImportError as error:
         missing = getattr(error, "name", None) or module_name
-        fix = f"install {missing}" if not missing.startswith("toolsavvy") else ""
+        fix = f"install {missing}, or name its folder in PYTHONPATH" if not missing.startswith("toolsavvy") else ""
         raise UserError(
             f"cannot import '{target}': {error}", where=where, expected="a function or class", fix=fix
         ) from error
