@@ -168,7 +168,7 @@ def drop_typed(folder: Path) -> None:
 def sweep_folder(jobs: Sequence[Job], outputs: Path) -> Path | None:
     """The folder of an earlier sweep that these jobs can continue, each under its own number; else None."""
     for job in jobs:
-        earlier = find_run(outputs, config_hash(job.config))
+        earlier = find_run(outputs.absolute(), config_hash(job.config))
         if earlier is None or not earlier.name.isdecimal():
             continue
         if all(_fits(earlier.parent / str(i), other) for i, other in enumerate(jobs)):
