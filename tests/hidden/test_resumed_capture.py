@@ -108,3 +108,13 @@ def test_a_full_disk_is_told_and_another_batch_size_may_go_on(tmp_path: Path, mo
     monkeypatch.setattr(os, "pwrite", real)
     assert 0 < done(path) < 12
     assert len(capture(model, prompts, path, positions=3, batch_size=5)) == 12
+
+
+def test_a_bit_that_turned_in_a_finished_file_is_found_and_captured_again(tmp_path: Path) -> None:
+    path, prompts, model = tmp_path / "a", rendered(4), build("llama")
+    capture(model, prompts, path, positions=3)
+    content = path.read_bytes()
+    capture(model, prompts, path, positions=3)
+    at = len(content) // 2
+    path.write_bytes(content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :])
+    assert capture(model, prompts, path, positions=3).path.read_bytes() == content

@@ -21,7 +21,7 @@ from toolsavvy.errors import UserError
 from toolsavvy.hidden.batches import Padding, batch_of, plan, shared_start
 from toolsavvy.hidden.blocks import blocks, text_config
 from toolsavvy.hidden.hooks import computing, run
-from toolsavvy.hidden.layout import Layout, recorded
+from toolsavvy.hidden.layout import Layout, is_intact, recorded
 from toolsavvy.hidden.positions import KINDS, MISSING, Kind, token_indices
 from toolsavvy.hidden.states import States, open_states
 from toolsavvy.hidden.writing import Packed, check_space, create, pack, sync, write
@@ -240,7 +240,7 @@ def _continued(path: Path, layout: Layout) -> int:
             f"these hidden states differ from what is wanted in: {', '.join(different)}",
             where=str(path), expected="states of this model, these prompts and these cells", fix=fix,
         )  # fmt: skip
-    if not path.is_file() or path.stat().st_size != layout.size:
+    if not path.is_file() or path.stat().st_size != layout.size or not is_intact(path):
         log.warning("%s is damaged and is made again", path.name)
         return 0
     return found[1]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
@@ -26,6 +27,8 @@ from toolsavvy.hidden.cells import Cell
 from toolsavvy.hidden.positions import Kind
 
 FORMAT = 1
+CHECK = "crc32"
+"""Field of a finished file's checksum."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +101,25 @@ def sidecar(path: Path) -> Path:
 
 
 def record(path: Path, layout: Layout, done: int) -> None:
-    """Say what the file holds and that its first `done` rows are on disk."""
+    """Say what the file holds and that its first `done` rows are on disk; the checksum of all once they are."""
+    check = {CHECK: _checksum(path)} if done == len(layout.order) else {}
     with atomic_write(sidecar(path), text=True) as file:
-        json.dump({"format": FORMAT, "done": done, **asdict(layout)}, file)
+        json.dump({"format": FORMAT, "done": done, **check, **asdict(layout)}, file)
+
+
+def is_intact(path: Path) -> bool:
+    """Whether a finished file holds what was written; one that is not finished cannot be told. Reads all of it."""
+    kept = json.loads(sidecar(path).read_text(encoding="utf-8")).get(CHECK)
+    return kept is None or kept == _checksum(path)
+
+
+def _checksum(path: Path) -> str:
+    """CRC-32, at gigabytes a second."""
+    value = 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            value = zlib.crc32(block, value)
+    return f"{value:08x}"
 
 
 def recorded(path: Path) -> tuple[Layout, int] | None:
@@ -126,6 +145,6 @@ def recorded(path: Path) -> tuple[Layout, int] | None:
 def _parsed(content: dict[str, Any]) -> tuple[Layout, int]:
     if content.pop("format") != FORMAT:
         raise ValueError("another format")
-    done = int(content.pop("done"))
+    done, _ = int(content.pop("done")), content.pop(CHECK, None)
     values: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in content.items()}
     return Layout(**values), done
