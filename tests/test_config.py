@@ -243,4 +243,4 @@ def test_hydra_is_imported_in_two_places_alone() -> None:
         for f in source.rglob("*.py")
         if re.search(r"^\s*(import hydra|from hydra)", f.read_text(encoding="utf-8"), re.M)
     }
-    assert users == {"__main__.py", "config/compose.py"}
+    assert users == {"starting.py", "__main__.py", "config/compose.py"}

@@ -33,6 +33,8 @@ LAYERS = (
     {"generators"},
     {"methods"},
     {"jobs"},
+    {"starting"},
+    {"sweeping"},
     {"__main__"},
 )
 """Who may import whom: a layer imports itself and what stands before it."""

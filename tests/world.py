@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +85,19 @@ def read_wandb(folder: Path) -> WandbRun:
         elif kind == "exit":
             run.exit_code = record.exit.exit_code
     return run
+
+
+def finished_wandb(folder: Path, seconds: float = 30) -> WandbRun:
+    """The same, once W&B's own process, which outlives the run by a moment, has closed the file."""
+    (path,) = folder.glob("wandb/**/*.wandb")
+    end, before = time.monotonic() + seconds, -1
+    while time.monotonic() < end:
+        size = path.stat().st_size
+        if size == before and (found := read_wandb(folder)).exit_code is not None:
+            return found
+        before = size
+        time.sleep(0.25)
+    raise AssertionError(f"no end in {path}")
 
 
 TEMPLATE = (

@@ -170,7 +170,7 @@ TOY_EVALUATION = ("method=evaluate", "catalog=toy", "retriever=bm25", "logger=no
         (("paths.outputs={tmp}/file/sub",), ("paths.outputs: ", "file is a file", "a writable folder")),
         (("paths.cache=/proc/self/fdinfo/x",), ("paths.cache: cannot write", "set paths.cache=FOLDER")),
         (("hydra.run.dir=/proc/self/fdinfo/x",), ("hydra.run.dir: cannot write", "set hydra.run.dir=FOLDER")),
-        (("-m", "hydra.sweep.dir=/proc/self/fdinfo/x"), ("/proc/self/fdinfo", "a folder that can be made", "fix")),
+        (("-m", "hydra.sweep.dir=/proc/self/fdinfo/x"), ("/fdinfo/x", "a folder that can be made", "fix")),
         # flags
         (("--bogus",), ("command line: unrecognized arguments: --bogus", "expected: key=value", "toolsavvy --help")),
         (("--config-name=other",), ("command line, --config-name", "not for use here", "--config-dir FOLDER")),

@@ -13,7 +13,7 @@ import yaml
 from commands import lines, record, runs, status, toolsavvy
 from ir_measures import RR, P, R, nDCG
 
-from world import WandbRun, read_wandb
+from world import WandbRun, finished_wandb
 
 TOY = ("catalog=toy", "model=toy", "encoder=toy", "trainer.precision=fp32", "trainer.threads=1")
 SYSTEMS = ("bm25", "knn", "toolgen_stage1-constrained", "toolgen_stage1-free", "toolgen_plain-constrained")
@@ -51,7 +51,7 @@ def evaluate(toolgen: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wandb(toolgen: Path) -> WandbRun:
-    return read_wandb(toolgen)
+    return finished_wandb(toolgen)
 
 
 def test_every_number_is_there_once_and_plausible(toolgen: Path) -> None:

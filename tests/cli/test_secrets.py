@@ -105,7 +105,7 @@ def test_pickled_jobs_go_when_a_sweep_of_this_machine_is_interrupted(
         (folder / ".submitit" / "1" / "1_submitted.pkl").write_text(TYPED)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("toolsavvy.__main__._hydra", interrupted)
+    monkeypatch.setattr("toolsavvy.sweeping.run_hydra", interrupted)
     words = ("method=doctor", "logger=none", "seed=1,2", f"hydra/launcher={launcher}")
     assert main(["-m", *words, f"paths.outputs={tmp_path}"]) == 130
     assert len(list(tmp_path.rglob("*.pkl"))) == left

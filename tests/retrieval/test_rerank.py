@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from toolsavvy.catalog import Catalog, Query, Tool
+from toolsavvy.checksums import save_array
 from toolsavvy.config.compose import build, compose, typed
 from toolsavvy.errors import UserError
 from toolsavvy.retrieval.bm25 import BM25
@@ -200,7 +201,7 @@ def test_scores_are_kept_for_the_same_weights_alone(tmp_path: Path, own_cache: P
     first = reranker.rerank(QUERIES, [DOCUMENTS] * 2)
     (file,) = own_cache.rglob("*.npy")
     kept = np.load(file)
-    np.save(file, kept + 1)  # so that a hit shows
+    save_array(file, kept + 1)  # so that a hit shows
     again = PairReranker(source="path", path=str(folder), cache=True).rerank(QUERIES, [DOCUMENTS] * 2)
     np.testing.assert_allclose(again[0], first[0] + 1, atol=1e-6)
     file.write_bytes(b"\x93NUMPY torn")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import wandb
 import yaml
 from wandb.sdk.launch.sweeps.utils import create_sweep_command, create_sweep_command_args
 
@@ -63,6 +64,7 @@ def test_the_agents_run_keeps_its_id_and_is_of_the_sweep(tmp_path: Path, monkeyp
     parameters.write_text("wandb_version: 1\nseed:\n  value: 4\n")
     for name, value in {"SWEEP_ID": "sweep9", "RUN_ID": "run7", "SWEEP_PARAM_PATH": str(parameters)}.items():
         monkeypatch.setenv(f"WANDB_{name}", value)
+    wandb.teardown()  # what an earlier run of this process has read from the environment; agents start a process a run
     monkeypatch.setattr(sys, "argv", ["toolsavvy"])
     monkeypatch.syspath_prepend(str(CLI))
     args = ("--config-dir", str(CLI / "conf"), "method=probe", "model=toy", "logger=wandb", "seed=4")

@@ -43,7 +43,7 @@ def test_a_dead_server_leaves_an_offline_run(tmp_path: Path, monkeypatch: pytest
     with make_run(folder, *ONLINE) as run:
         run.log({"a/loss": 1.0}, 1)
         run.record([Number("bm25")])
-    assert time.monotonic() - start < 30
+    assert time.monotonic() - start < 180  # without a bound W&B tries for hours
     status, noted = read_status(folder), read_record(folder)
     assert status is not None
     assert status.status == "done"
