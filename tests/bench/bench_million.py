@@ -1,6 +1,6 @@
 """From a thousand to a million simulated tools: CPU seconds and peak memory of every step, each in its own process.
 
-`BENCH_SIZES=1000,10000` makes it shorter, `BENCH_KEEP=1` goes on with what `results/11_million_steps.json` holds.
+`BENCH_SIZES=1000,10000` makes it shorter, `BENCH_KEEP=1` goes on with what `results/13_million_steps.json` holds.
 Tools are simulated (`catalog=simulated`), vectors for FAISS are drawn (providers of 50 tools in 16 domains, 64 wide),
 the rows of the code tokens are random: times and memory mean something, rankings of the language model don't.
 """
@@ -25,7 +25,7 @@ from record import RESULTS, Record, Row
 
 SIZES = [int(size) for size in os.environ.get("BENCH_SIZES", "1000,10000,100000,1000000").split(",")]
 STEPS = ("catalog", "bm25", "minilm", "vectors", "Flat", "IVF", "IVF-PQ", "HNSW", "codes", "trie", "beams")
-KEPT = RESULTS / "11_million_steps.json"
+KEPT = RESULTS / "13_million_steps.json"
 FIGURES = Path(__file__).parents[2] / "notebooks" / "figures"
 QUERIES, DEPTH, WIDTH, BEAMS, PROMPTS = 100, 10, 64, 10, 8
 MEMORY = 8.0
@@ -91,7 +91,7 @@ def record(done: dict[str, dict[str, Facts]], sizes: list[int]) -> Record:
         share = facts["beams"]["constraint_percent"]
         rows.append(Row(f"{size:,}: the constraint's share of decoding", share, None, SHARE, unit="%"))
     return Record(
-        "11_million", f"a million simulated tools: no step above {MEMORY:g} GB, the trie below {SHARE:g} % of decoding",
+        "13_million", f"a million simulated tools: no step above {MEMORY:g} GB, the trie below {SHARE:g} % of decoding",
         "codes differ and are even, the trie holds each tool's code and no other, every beam ends in a tool",
         sound, rows,
         "Each step in a process of its own; CPU seconds of one thread, the first of a step, all others under detail.",

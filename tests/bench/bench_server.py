@@ -1,4 +1,4 @@
-"""Item 12: 32 requests under way against one, on a loopback server that takes 50 ms for every answer."""
+"""Item 14: 32 requests under way against one, on a loopback server that takes 50 ms for every answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run() -> Record:
         {"latency_seconds": LATENCY, "requests": REQUESTS},
     )  # fmt: skip
     return Record(
-        "12_server", f"{AT_ONCE} requests under way are at least {TARGET:g} times as fast as one, at 50 ms an answer",
+        "14_server", f"{AT_ONCE} requests under way are at least {TARGET:g} times as fast as one, at 50 ms an answer",
         "same answers in the same order", same, [row], "The server is another process of the same machine.",
     )  # fmt: skip
 
