@@ -60,6 +60,8 @@ class Plan:
         largest: bytes that no file may grow past (EFBIG where a signal would kill).
         torn: with `largest`, the write that would grow past it ends the process in the middle.
         shift: seconds that its clock is ahead.
+        shift_from: stage at whose beginning the clock jumps; "" means that it was wrong from the start.
+        powerless: also for root, what may not be written may not be written.
         prepare: `module:function`, called before the command (a planted model).
     """
 
@@ -71,6 +73,8 @@ class Plan:
     largest: int = 0
     torn: bool = False
     shift: float = 0.0
+    shift_from: str = ""
+    powerless: bool = False
     prepare: str = ""
 
 
@@ -95,6 +99,8 @@ class _Counter:
 
     def enter(self, stage: str) -> str:
         before, self.stage = self.stage, stage
+        if stage == self.plan.shift_from:
+            _shift(self.plan.shift)
         if stage != OUTSIDE:
             self._act(Place(stage), "stage", "")
         return before
@@ -150,6 +156,20 @@ def _watch(plan: Plan) -> None:
     sys.addaudithook(counter.hook)
 
 
+def _shift(seconds: float) -> None:
+    """The clock jumps."""
+    real = time.time
+    time.time = lambda: real() + seconds
+
+
+def _give_up_rights() -> None:
+    """Drop the capabilities by which root writes where nobody may (capset of Linux, version 3: two empty sets)."""
+    import ctypes
+
+    header, empty = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None, use_errno=True).capset(header, empty) == 0, os.strerror(ctypes.get_errno())
+
+
 def _limit(plan: Plan) -> None:
     """No file of this process grows past a size."""
     import resource
@@ -174,9 +194,10 @@ def _child(words: Sequence[str], plan: Plan, env: Mapping[str, str | None], fold
     if plan.prepare:
         module, _, function = plan.prepare.partition(":")
         getattr(importlib.import_module(module), function)()
-    if plan.shift:
-        real = time.time
-        time.time = lambda: real() + plan.shift
+    if plan.shift and not plan.shift_from:
+        _shift(plan.shift)
+    if plan.powerless:
+        _give_up_rights()
     if plan.watched:
         _watch(plan)
     if plan.largest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import multiprocessing
 import os
 import sys
 import warnings
@@ -62,6 +63,10 @@ def job(cfg: DictConfig) -> float | None:
         if run is not None:
             with _as_own_command(settings):
                 _work(config, run)
+    except (KeyboardInterrupt, SystemExit):
+        if multiprocessing.current_process().name.startswith("LokyProcess"):
+            os._exit(1)  # a worker of joblib would take its next job
+        raise
     except Exception as error:
         failure = disk_error(error, folder) or error
         if is_multirun(settings):

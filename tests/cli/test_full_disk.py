@@ -13,7 +13,7 @@ from commands import ROOT, runs, status
 from killing import Commands, Plan
 from toy_commands import COMMANDS, contents, differences, half_written
 
-METHODS = ("generate",)
+METHODS = ("generate", "toolgen", "necessity")
 
 
 @pytest.fixture(scope="module")

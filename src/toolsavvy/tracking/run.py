@@ -61,6 +61,8 @@ from toolsavvy.tracking.samples import sample_tables
 from toolsavvy.tracking.wandb_run import WandbLogger
 
 log = logging.getLogger("toolsavvy")
+TERMINATED = 128 + signal.SIGTERM
+"""Exit code of a process that a scheduler has ended."""
 RUN_DIR = "TOOLSAVVY_RUN_DIR"
 """Tells the further ranks of a distributed run where rank 0 writes."""
 RESULT_FILES = ("results.jsonl", "comparisons.jsonl", "history.csv", "run.json", "config.yaml", "report.html")
@@ -437,7 +439,7 @@ def _one_line(error: BaseException, folder: Path) -> str:
     error = disk_error(error, folder) or error
     if isinstance(error, UserError):
         return mask_text(str(error)).replace("\n", ";")
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt) or (isinstance(error, SystemExit) and error.code == TERMINATED):
         return "interrupted"
     return told(error, 500)
 

@@ -64,7 +64,8 @@ def _workers() -> list[psutil.Process]:
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
             words = " ".join(process.cmdline())
-            if process.status() != psutil.STATUS_ZOMBIE and any(w in words for w in _WORKER_WORDS):
+            is_worker = any(w in words for w in _WORKER_WORDS) and "resource_tracker" not in words  # it ends by itself
+            if is_worker and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
 
