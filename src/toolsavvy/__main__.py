@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from toolsavvy import __version__
 from toolsavvy.errors import UserError
-from toolsavvy.starting import FAILED, INTERRUPTED, STOPPED, check, complain, run_hydra, run_single, stderr
+from toolsavvy.starting import FAILED, INTERRUPTED, STOPPED, TERMINATED, check, complain, run_hydra, run_single, stderr
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -47,6 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         stderr().print(STOPPED)
         return INTERRUPTED
+    except SystemExit as stop:
+        if stop.code == TERMINATED:
+            stderr().print(STOPPED)
+        raise
     except BrokenPipeError:  # whoever read the output has what he wanted: toolsavvy --cfg job | head
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -144,7 +148,8 @@ def _check_sweep(args: Namespace) -> None:
     override = next((o for o in args.overrides if key_of(o) == "sweep" and not o.startswith("~")), None)
     if override is not None and not (args.multirun and override.startswith("+")):
         added = f"toolsavvy -m +{override.lstrip('+')}"
-        where, fix = f"command line, {override}", "add both -m and the plus sign"
+        missing = [*([] if args.multirun else ["-m"]), *([] if override.startswith("+") else ["the plus sign"])]
+        where, fix = f"command line, {override}", f"add {' and '.join(missing)}"
         raise UserError("a sweep is of several jobs", where=where, expected=added, fix=fix)
 
 

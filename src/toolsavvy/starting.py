@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolsavvy.config.compose import Job
     from toolsavvy.config.schema import Config
 
-FAILED, USER_ERROR, INTERRUPTED = 1, 2, 130
+FAILED, USER_ERROR, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 STOPPED = "interrupted: the same command with resume=true goes on where this ended"
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolsavvy.errors import UserError
 from toolsavvy.jobs import ENDED, GOING_ON, IN_WORKER, SWEEP_START
@@ -64,7 +64,7 @@ def _launch(flags: list[str], overrides: list[str], jobs: Sequence[Job], ledger:
     variables |= {SWEEP_START: str(start), IN_WORKER: "\n".join((str(os.getpid()), *_without_multirun(flags)))}
     line = [*overrides, *pin("hydra.sweep.dir", ledger.folder, overrides), *own]
     try:
-        with _environment(variables), _sigterm_unwinds(), folder_errors(), ledger.kept():
+        with _environment(variables), _signals_unwind(launcher.name), folder_errors(), ledger.kept():
             before, left = len(jobs) + 1, len(jobs)
             while 0 < left < before:
                 try:
@@ -121,19 +121,32 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _sigterm_unwinds() -> Iterator[None]:
-    """A scheduler's SIGTERM ends a sweep with its table and without orphans."""
+def _signals_unwind(launcher: str) -> Iterator[None]:
+    """Ctrl-C and a scheduler's SIGTERM end a sweep with its table and without orphans.
+
+    Workers of joblib are told first, as it kills them without a word when it is interrupted itself.
+    """
     import signal
     import threading
+
+    from toolsavvy.tracking.workers import end_jobs
+
+    def stop(number: int, frame: Any) -> None:
+        if launcher == "joblib":
+            end_jobs(launcher)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _report_sweep(kind: str | None, ended: Sequence[Outcome], folder: Path) -> int:
