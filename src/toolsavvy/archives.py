@@ -111,7 +111,7 @@ def _unpack(tar: tarfile.TarFile, path: Path, folder: Path) -> None:
         source = tar.extractfile(member)  # of a link: what it points to inside the archive
         if source is None:
             raise tarfile.TarError(f"member {member.name[:200]!r} is neither a file nor a folder")
-        held += max(member.size, getattr(source.raw, "size", 0))
+        held += max(member.size, getattr(getattr(source, "raw", None), "size", 0))
         check_size(held, size, path)
         place.parent.mkdir(parents=True, exist_ok=True)
         with source, place.open("wb") as target:

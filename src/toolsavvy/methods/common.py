@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from rich.markup import escape
@@ -23,14 +23,13 @@ from toolsavvy.methods.benchmarks import with_benchmarks
 from toolsavvy.methods.beside import published_table
 from toolsavvy.methods.sets import load_set
 from toolsavvy.report import COLUMNS, console, pair_table, result_table
-from toolsavvy.retrieval.dense import Dense
-from toolsavvy.retrieval.graph import Graph
 from toolsavvy.retrieval.ranking import Retriever
 from toolsavvy.suites.catalog_test import SEVERAL, CatalogTest, Prediction
 from toolsavvy.suites.table import Outcome
 from toolsavvy.tracking import Run
-from toolsavvy.training.finetuned import FineTuned
-from toolsavvy.training.fitting import Hardware
+
+if TYPE_CHECKING:
+    from toolsavvy.training.fitting import Hardware
 
 
 def load_catalog(cfg: Config, run: Run) -> RetrievalSet:
@@ -100,9 +99,9 @@ def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
     for name, node in cfg.retriever.items():
         retriever = build(reading_instructions(node) if asked else node)
         for part in with_parts(retriever):
-            if isinstance(part, Dense | Graph | FineTuned):
+            if hasattr(part, "validation"):
                 part.validation = data.validation
-            if isinstance(part, FineTuned):
+            if _trains(part):
                 part.hardware = hardware(cfg)
         retrievers[name] = retriever
     return retrievers
@@ -124,8 +123,15 @@ def reading_instructions(node: Any) -> Any:
     return [reading_instructions(v) for v in node] if isinstance(node, list) else node
 
 
+def _trains(retriever: Any) -> bool:
+    """Whether it is trained on hardware that it is given; its class, which brings Lightning, is not imported for that."""
+    return hasattr(retriever, "hardware")
+
+
 def hardware(cfg: Config) -> Hardware:
     """The trainer group as `training` wants it."""
+    from toolsavvy.training.fitting import Hardware
+
     t = cfg.trainer
     return Hardware(t.accelerator, t.devices, t.strategy, t.precision, t.threads, t.zero_stage, t.offload)
 
@@ -142,7 +148,7 @@ def leave(run: Run) -> None:
 
 def learns(retriever: Retriever) -> bool:
     """Whether a retriever, or a part of it, trains: every rank must take part then."""
-    return any(isinstance(part, FineTuned) for part in with_parts(retriever))
+    return any(_trains(part) for part in with_parts(retriever))
 
 
 def neighbours(cfg: Config, catalog: Catalog, n: int) -> np.ndarray:
