@@ -124,7 +124,7 @@ def reading_instructions(node: Any) -> Any:
 
 
 def _trains(retriever: Any) -> bool:
-    """Whether it is trained on hardware that it is given; its class, which brings Lightning, is not imported for that."""
+    """Whether it is trained, on hardware that it is given; its class, which brings Lightning, stays out of this."""
     return hasattr(retriever, "hardware")
 
 
