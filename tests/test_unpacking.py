@@ -51,9 +51,11 @@ def test_what_was_damaged_is_made_again(maker: Maker, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", ["model.sha256", "model/config.json"])
-def test_what_is_missing_is_made_again(maker: Maker, name: str) -> None:
+def test_what_is_missing_is_made_again(maker: Maker, name: str, caplog: pytest.LogCaptureFixture) -> None:
     (maker.folder.parent / name).unlink()
     assert maker.kept() == 2
+    (said,) = caplog.messages
+    assert ("has no checksum yet" in said, "damaged" in said) == (name == "model.sha256", name != "model.sha256")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"{", b"[]"])

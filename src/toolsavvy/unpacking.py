@@ -55,7 +55,9 @@ def kept_folder(folder: Path, make: Callable[[], None]) -> Path:
     with FileLock(folder.with_name(f".{folder.name}.lock")):
         if not _is_kept(folder):
             if folder.exists():
-                log.warning("%s is not what was put there (damaged?), making it again", folder)
+                is_sealed = folder.with_name(f"{folder.name}.sha256").is_file()  # earlier versions did not
+                why = "is not what was put there (damaged?)" if is_sealed else "has no checksum yet"
+                log.warning("%s %s, making it again", folder, why)
                 shutil.rmtree(folder)
             make()
             seal_folder(folder)
