@@ -12,7 +12,9 @@ from toolsavvy.errors import UserError
 _NOT_INPUTS = ("paths", "index_path")
 """Keys of places that runs write to."""
 _ENDS = 1 << 20
-"""Bytes at both ends of a large file that are read; its size counts too."""
+"""Bytes at both ends of a file of weights that are read; its size counts too."""
+_WEIGHTS = (".safetensors", ".bin", ".gguf", ".pt")
+"""Files too large to be read whole at every start, which nobody edits in the middle."""
 _MOST = 2000
 """Files of a folder that are read; the names and sizes of all count."""
 
@@ -59,9 +61,10 @@ def _digest(place: Path) -> str:
         digest.update(f"{name}\0{size}\0".encode("utf-8", "surrogatepass"))
         if number < _MOST:
             with path.open("rb") as file:
-                digest.update(file.read(_ENDS))
-                file.seek(max(file.tell(), size - _ENDS))
-                digest.update(file.read())
+                if path.suffix in _WEIGHTS:
+                    digest.update(file.read(_ENDS))
+                    file.seek(max(file.tell(), size - _ENDS))
+                hashlib.file_digest(file, lambda: digest)  # from there to the end
     return digest.hexdigest()[:12]
 
 
