@@ -51,6 +51,13 @@ def row(table: SampleTable, number: int = 0) -> dict[str, Any]:
             {"item": "i1", "tool": "s3.list", "question": "what does this tool do?", "gold": "lists"}, "makes", 0.0,
         ),
         (
+            {
+                **ITEM, "question": "what does this tool do?", "options": ["lists", "makes", "drops", "none"],
+                "likelihood": [3, 1, 3, 2], "letters": None, "correct_likelihood": 0.5, "correct_letters": None,
+            },
+            {"gold": "lists"}, "tie: lists | drops", 0.5,
+        ),
+        (
             {**ITEM, "question": "does it?", "answer": False, "yes": -2.5, "correct": 1.0},
             {"question": "does it?", "gold": "no"}, "no", 1.0,
         ),
@@ -64,7 +71,7 @@ def row(table: SampleTable, number: int = 0) -> dict[str, Any]:
             ("called: " + "x" * 900)[: WIDTH - 1] + "…", "3 of 10 without the tool",
         ),
     ],
-    ids=["ranking", "no tool at all", "downstream", "mcq", "qa", "call", "no call", "necessity"],
+    ids=["ranking", "no tool at all", "downstream", "mcq", "tied mcq", "qa", "call", "no call", "necessity"],
 )  # fmt: skip
 def test_records_of_every_kind(tmp_path: Path, record: Any, asked: Any, said: Any, right: Any) -> None:
     (table,) = sample_tables(write(tmp_path / "p", system=[record]), 0)

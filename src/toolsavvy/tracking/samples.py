@@ -105,7 +105,8 @@ def _said(record: Record) -> tuple[str | None, Any]:
         return _text({"tool": record["picked"], "arguments": record["arguments"]}), record["passed"]
     if "options" in record:
         scores = record["likelihood"]
-        return _text(record["options"][scores.index(max(scores))]), record["correct_likelihood"]
+        best = [option for option, s in zip(record["options"], scores, strict=True) if s == max(scores)]
+        return _text(best[0] if len(best) == 1 else f"tie: {' | '.join(best)}"), record["correct_likelihood"]
     if "calls" in record:
         return _text(record["calls"]), record["exact"]
     if "yes" in record:
