@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -163,12 +162,10 @@ def test_a_number_that_is_undefined_is_none(tmp_path: Path) -> None:
     assert reached(tmp_path, "s/b/internalization@1") is None
 
 
-if importlib.util.find_spec("optuna") is not None:  # the extra: not among those of the development environment
-
-    def test_optuna_finds_the_better_end(tmp_path: Path) -> None:
-        args = (*PROBE, "hydra/sweeper=search", "hydra.sweeper.n_trials=8", "seed=int(interval(0,40))", OBJECTIVE)
-        assert main([*args, f"paths.outputs={tmp_path}"]) == 0
-        (path,) = tmp_path.rglob("optimization_results.yaml")
-        best = yaml.safe_load(path.read_text())
-        assert best["best_value"] == best["best_params"]["seed"] + 0.25
-        assert best["best_params"]["seed"] == max(r["seed"] for r in ledger(tmp_path)) > 20
+def test_optuna_finds_the_better_end(tmp_path: Path) -> None:
+    args = (*PROBE, "hydra/sweeper=search", "hydra.sweeper.n_trials=8", "seed=int(interval(0,40))", OBJECTIVE)
+    assert main([*args, f"paths.outputs={tmp_path}"]) == 0
+    (path,) = tmp_path.rglob("optimization_results.yaml")
+    best = yaml.safe_load(path.read_text())
+    assert best["best_value"] == best["best_params"]["seed"] + 0.25
+    assert best["best_params"]["seed"] == max(r["seed"] for r in ledger(tmp_path)) > 20
