@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from commands import HERE, ROOT, environment
 
-from toolsavvy.__main__ import USER_ERROR, main
+from toolsavvy.__main__ import main
 from toolsavvy.config.completion import asked, script
+from toolsavvy.starting import USER_ERROR
 
 TRY = """
 {script}

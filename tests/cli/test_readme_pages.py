@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from commands import ROOT, environment, lines, record, runs, status
 
-from toolsavvy.__main__ import USER_ERROR, main
+from toolsavvy.__main__ import main
 from toolsavvy.models.loading import toy_model
+from toolsavvy.starting import USER_ERROR
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = ("Your own tools", "Your own models", "Adding a retriever", "Adding a suite", "Adding a method")

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
-from toolsavvy.__main__ import FAILED, main
+from toolsavvy.__main__ import main
 from toolsavvy.methods import doctor, self_test
+from toolsavvy.starting import FAILED
 
 ROOT = Path(__file__).resolve().parents[2]
 
