@@ -29,7 +29,7 @@ LAST = {"toolgen": "save model", "contrastive": "score catalog_test", "necessity
         "generate": "write", "evaluate": "score catalog_test"}  # fmt: skip
 """Stage at whose beginning a run is cut off: most of its files are there by then."""
 UNREAD = ("run.log", "config.yaml", ".lock", "history.csv", "run.json")
-"""Ends of files that a resumed run writes anew, that hold nothing, or that have no checksum (a bit flipped in them is not found)."""
+"""Ends of files that a resumed run writes anew, that hold nothing, or that have no checksum to find a bit flipped."""
 
 
 def flipped(content: bytes) -> bytes:
