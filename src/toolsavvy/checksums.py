@@ -24,9 +24,16 @@ def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
     return {**record, CHECK: _crc(record)}
 
 
-def is_intact(record: Mapping[str, Any]) -> bool:
-    """Whether a record that was read is the one that was sealed; one without a checksum cannot be told."""
-    return CHECK not in record or record[CHECK] == _crc({k: v for k, v in record.items() if k != CHECK})
+def is_intact(record: Mapping[str, Any], *, is_required: bool = False) -> bool:
+    """Whether a record that was read is the one that was sealed; one without a checksum cannot be told.
+
+    Args:
+        record: that was read.
+        is_required: an earlier line of its file has a checksum, so that this one must have one too.
+    """
+    if CHECK not in record:
+        return not is_required
+    return record[CHECK] == _crc({k: v for k, v in record.items() if k != CHECK})
 
 
 def _crc(record: Mapping[str, Any]) -> str:

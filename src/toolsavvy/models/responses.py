@@ -13,7 +13,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from toolsavvy.checksums import is_intact, sealed
+from toolsavvy.checksums import CHECK, is_intact, sealed
 from toolsavvy.errors import UserError
 
 
@@ -51,6 +51,7 @@ class ResponseStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock, self._offset = threading.Lock(), 0
+        self._is_sealed = False  # earlier versions wrote no checksums
         self._answers: dict[str, Stored] = {}
 
     def refresh(self) -> None:
@@ -97,5 +98,6 @@ class ResponseStore:
             answer = Stored(text, int(record.get("prompt_tokens", 0)), int(record.get("completion_tokens", 0)))
         except (ValueError, KeyError, TypeError, AttributeError):
             return
-        if isinstance(key, str) and isinstance(text, str) and is_intact(record):
+        if isinstance(key, str) and isinstance(text, str) and is_intact(record, is_required=self._is_sealed):
             self._answers[key] = answer
+            self._is_sealed |= CHECK in record

@@ -14,7 +14,7 @@ from typing import Any
 from filelock import FileLock
 
 from toolsavvy.catalogs.reading import Record, as_record, parse
-from toolsavvy.checksums import is_intact, sealed
+from toolsavvy.checksums import CHECK, is_intact, sealed
 from toolsavvy.decoding.samples import Sample
 from toolsavvy.errors import UserError
 from toolsavvy.models.prompts import Prompt
@@ -51,10 +51,11 @@ class SampleStore:
     def __init__(self, folder: Path, key: str, temperature: float, max_tokens: int, model: str = "") -> None:
         self.key, self.temperature, self.max_tokens = key, float(temperature), max_tokens
         self._facts = {"format": FORMAT, "key": key, "temperature": self.temperature, "max_tokens": max_tokens}
-        self._header = {"model": model, **self._facts}
+        self._header = sealed({"model": model, **self._facts})
         digest = sha256(json.dumps(self._facts, sort_keys=True).encode()).hexdigest()
         self.path = Path(folder) / f"{digest[:32]}.jsonl"
         self._lock, self._offset, self._lines = threading.Lock(), 0, 0
+        self._is_sealed = False  # earlier versions wrote no checksums
         self._samples: dict[str, dict[int, Sample]] = {}
         self.refresh()
 
@@ -122,9 +123,8 @@ class SampleStore:
             raise _damaged(place, fault.what) from fault
         if self._lines == 0:
             self._check(record)
+            self._is_sealed = CHECK in record.value
             return
-        if not is_intact(record.value):
-            raise _damaged(place, "its checksum is another")
         try:
             sample = Sample(
                 record.get("index", int), record.text("text"), record.get("tokens", int), record.get("finished", bool)
@@ -132,6 +132,9 @@ class SampleStore:
             digest = record.get("prompt", str)
         except UserError as fault:
             raise _damaged(fault.where, fault.what) from fault
+        if not is_intact(record.value, is_required=self._is_sealed):
+            raise _damaged(place, "its checksum is another, or gone")
+        self._is_sealed |= CHECK in record.value
         self._samples.setdefault(digest, {}).setdefault(sample.index, sample)
 
     def _check(self, record: Record) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from toolsavvy.checksums import is_intact, sealed
+from toolsavvy.checksums import CHECK, is_intact, sealed
 from toolsavvy.errors import UserError
 
 
@@ -28,6 +28,7 @@ class CellStore:
 
     def __init__(self, path: Path | None, key: str) -> None:
         self.path, self.key = path, key
+        self._is_sealed = False  # earlier versions wrote no checksums
         self._found: dict[tuple[str, int], dict[str, np.ndarray]] = {}
         if path is not None:
             self._open(path)
@@ -63,7 +64,7 @@ class CellStore:
             os.truncate(path, len(whole))
         lines = whole.splitlines()
         if not lines:
-            path.write_bytes((json.dumps({"key": self.key}) + "\n").encode())
+            path.write_bytes((json.dumps(sealed({"key": self.key})) + "\n").encode())
             return
         for number, line in enumerate(lines, start=1):
             self._take(path, number, line)
@@ -73,8 +74,9 @@ class CellStore:
         fix = "delete the file, so that the cells are probed again"
         try:
             record: dict[str, Any] = json.loads(line)
-            if number > 1 and not is_intact(record):
+            if number > 1 and not is_intact(record, is_required=self._is_sealed):
                 raise ValueError(line)
+            self._is_sealed |= CHECK in record
             if number > 1:
                 arrays = {n: np.array(v, dtype=np.float64).reshape(s) for n, (s, v) in record["arrays"].items()}
                 self._found[record["stage"], record["cell"]] = arrays
