@@ -58,7 +58,6 @@ class Plan:
         stop: where it waits for a signal instead of dying; the file `stopped` is made there.
         stopped: see `stop`.
         largest: bytes that no file may grow past (EFBIG where a signal would kill).
-        torn: with `largest`, the write that would grow past it ends the process in the middle.
         shift: seconds that its clock is ahead.
         shift_from: stage at whose beginning the clock jumps; "" means that it was wrong from the start.
         powerless: also for root, what may not be written may not be written.
@@ -71,7 +70,6 @@ class Plan:
     stop: Place | None = None
     stopped: str = ""
     largest: int = 0
-    torn: bool = False
     shift: float = 0.0
     shift_from: str = ""
     powerless: bool = False
@@ -174,9 +172,6 @@ def _limit(plan: Plan) -> None:
     """No file of this process grows past a size."""
     import resource
 
-    if plan.torn:
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (plan.largest, plan.largest))
 
 
