@@ -100,9 +100,9 @@ def make_retrievers(cfg: Config, data: RetrievalSet) -> dict[str, Retriever]:
         retriever = build(reading_instructions(node) if asked else node)
         for part in with_parts(retriever):
             if hasattr(part, "validation"):
-                part.validation = data.validation
+                setattr(part, "validation", data.validation)  # noqa: B010 - no part of the protocol
             if _trains(part):
-                part.hardware = hardware(cfg)
+                setattr(part, "hardware", hardware(cfg))  # noqa: B010
         retrievers[name] = retriever
     return retrievers
 
