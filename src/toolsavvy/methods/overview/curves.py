@@ -28,14 +28,20 @@ Curve = tuple[np.ndarray, np.ndarray]
 def curve_drawings(entries: Sequence[Entry], labels: Mapping[str, str]) -> tuple[list[Drawing], list[str]]:
     """Figures, and what a reader must know about what they leave out."""
     found: dict[str, dict[str, list[Curve]]] = defaultdict(lambda: defaultdict(list))
-    damaged = 0
+    damaged, elsewhere = 0, 0
+    data: dict[str, tuple[str, ...]] = {}
     for entry in entries:
+        if data.setdefault(entry.cell, entry.data) != entry.data:
+            elsewhere += 1
+            continue
         try:
             for metric, curve in read_curves(entry.folder).items():
                 found[metric][entry.cell].append(curve)
         except (OSError, ValueError, KeyError, TypeError):
             damaged += 1
     notes = [f"{damaged} runs have a history.csv that cannot be read; their curves are not drawn."] if damaged else []
+    if elsewhere:
+        notes.append(f"{elsewhere} runs of another catalog than the first of their cell are not drawn.")
     chosen = list(found)[:PANELS]
     if len(found) > len(chosen):
         notes.append(f"Curves of {len(found) - len(chosen)} more metrics stay in the runs' history.csv.")

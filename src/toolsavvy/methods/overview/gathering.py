@@ -57,6 +57,11 @@ class Entry(Finished):
         return seed if isinstance(seed, int) else 0
 
     @property
+    def data(self) -> tuple[str, ...]:
+        """Fingerprints of what it ran on: a catalog may change under one and the same configuration."""
+        return tuple(str(self.record.get(key) or "") for key in ("catalog_fingerprint", "tasks_fingerprint"))
+
+    @property
     def cell(self) -> str:
         """Config hash without the seed; the folder where the record has none, so that nothing is averaged blindly."""
         return str(self.record.get("cell") or self.folder)
@@ -212,11 +217,11 @@ def masked(overrides: Any) -> tuple[str, ...]:
 
 
 def _newest(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """One run a seed of a cell, and those that came before it."""
-    newest: dict[tuple[str, int], Entry] = {}
+    """One run a seed of a cell on the same data, and those that came before it."""
+    newest: dict[tuple[str, int, tuple[str, ...]], Entry] = {}
     earlier = []
     for entry in sorted(entries, key=_written):
-        key = entry.cell, entry.seed
+        key = entry.cell, entry.seed, entry.data
         if key in newest:
             earlier.append(newest[key])
         newest[key] = entry

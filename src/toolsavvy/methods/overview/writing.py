@@ -32,6 +32,7 @@ from toolsavvy.tracking.masking import mask_text
 CSV_HEAD = (
     "suite", "slice", "on", "data", "system", "settings", "cell", "seeds", "metric", "k", "value", "low", "high",
     "n", "interval_over", "minus_best", "minus_best_low", "minus_best_high", "p", "p_holm", "test", "runs",
+    "minus_settings",
 )  # fmt: skip
 
 
@@ -219,8 +220,23 @@ def _records(board: Board, named: Mapping[str, str]) -> list[list[Any]]:
                 found.high, found.n, row.covers if found.low is not None else "",
                 *(("", "", "") if d is None or d.value is None else (-d.value, _minus(d.high), _minus(d.low))),
                 *(("", "", "") if test is None else (test.p, test.adjusted, test.kind)), _cell(runs),
+                "",
             ])  # fmt: skip
-    return records
+    return records + _contrasts(board, named)
+
+
+def _contrasts(board: Board, named: Mapping[str, str]) -> list[list[Any]]:
+    """A difference between two settings a row: its value is after minus before, `minus_settings` names before."""
+    name, k = board.main
+    return [
+        [
+            *map(_cell, (board.suite, board.slice, board.place, board.data, c.system, named.get(c.after, ""))),
+            c.after, "", name, k, c.test.difference.value, c.test.difference.low, c.test.difference.high,
+            c.test.difference.n, "", "", "", "", c.test.p, c.test.adjusted, c.test.kind, "",
+            _cell(named.get(c.before, "")),
+        ]
+        for c in board.contrasts
+    ]  # fmt: skip
 
 
 def _minus(x: float | None) -> float | str:
