@@ -7,6 +7,7 @@ a file opened for writing, a rename, a removal), so nothing of `src` knows of th
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import json
 import multiprocessing
@@ -14,6 +15,7 @@ import os
 import signal
 import sys
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -28,6 +30,8 @@ PRELOADED = (
 OUTSIDE = "between stages"
 """Name of what a run does outside of every stage."""
 _WRITING = os.O_WRONLY | os.O_RDWR
+_FOREIGN = ("WANDB_", "TOOLSAVVY_", "HYDRA_")
+"""Variables of this environment that commands do not see."""
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,11 @@ def _child(words: Sequence[str], plan: Plan, env: Mapping[str, str | None], fold
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     sys.argv = ["toolsavvy", *words]
     os.chdir(folder)
+    # Folders that were there before the fork (W&B's media) are the server's: this process may not remove them.
+    atexit._clear()
+    weakref.finalize._registry.clear()  # pyright: ignore[reportAttributeAccessIssue]
+    for name in [name for name in os.environ if name.startswith(_FOREIGN)]:  # of whichever test started the server
+        os.environ.pop(name)
     for name, value in env.items():
         os.environ.pop(name, None)
         if value is not None:
@@ -202,8 +211,6 @@ def _child(words: Sequence[str], plan: Plan, env: Mapping[str, str | None], fold
     code = main(list(words))
     sys.stdout.flush()
     sys.stderr.flush()
-    import atexit
-
     atexit._run_exitfuncs()
     os._exit(code)
 
@@ -258,8 +265,7 @@ class Commands:
     def start(self, words: Sequence[str], plan: Plan | None = None, cwd: Path | None = None, **env: str) -> Started:
         self._count += 1
         out, err = (self._folder / f"{self._count}.{kind}" for kind in ("out", "err"))
-        foreign = [n for n in os.environ if n.startswith(("WANDB_", "TOOLSAVVY_", "HYDRA_"))]
-        variables = {**dict.fromkeys(foreign), "COLUMNS": "200", "OMP_NUM_THREADS": "1", **env}
+        variables = {"COLUMNS": "200", "OMP_NUM_THREADS": "1", **env}
         args = (tuple(words), plan or Plan(), variables, str(cwd or Path.cwd()), str(out), str(err))
         out.touch()
         err.touch()

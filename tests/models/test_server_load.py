@@ -35,7 +35,14 @@ def number(body: dict[str, Any]) -> int:
 
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_as_many_under_way_as_asked_for_and_never_more(concurrency: int) -> None:
-    with chat_server(lambda body, _: Answer(f"re: {number(body)}", delay=0.1)) as server:
+    together = threading.Barrier(concurrency)
+
+    def answer(body: dict[str, Any], _: Any) -> Answer:
+        if number(body) < concurrency:  # the first ones wait for one another
+            together.wait(30)
+        return Answer(f"re: {number(body)}", delay=0.1)
+
+    with chat_server(answer) as server:
         replies = ServerChat("m", server.url, concurrency=concurrency, **QUICK).answer(
             asks(2 * concurrency + 2), max_tokens=5
         )

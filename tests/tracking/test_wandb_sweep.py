@@ -74,4 +74,5 @@ def test_the_agents_run_keeps_its_id_and_is_of_the_sweep(tmp_path: Path, monkeyp
         if (told := read_wandb(record.parent)).exit_code is not None:
             break
         time.sleep(0.05)
+    wandb.teardown()
     assert (told.id, told.group, told.config["seed"], told.exit_code) == ("run7", "sweep9", 4, 0)

@@ -115,7 +115,9 @@ class WandbLogger:
         log.warning(
             "W&B could not be reached (%s); the run goes on offline, upload it with: wandb sync %s", told(error), place
         )
-        return self._wandb.init(**facts, mode="offline", settings=settings)
+        # An agent's id is held by the attempt that failed.
+        own = self._wandb.util.generate_id() if "WANDB_RUN_ID" in os.environ else None
+        return self._wandb.init(**facts, mode="offline", id=own, settings=settings)
 
     def _try(self, what: str, call: Callable[[], Any]) -> None:
         """Do something that the run does not depend on; a warning for each kind of failure, once."""
