@@ -452,3 +452,24 @@ def test_the_csv_has_what_settings_do(sweep: Path, tmp_path: Path) -> None:
         (f"tuning=full, lr={lr}", f"tuning=lora, lr={lr}") for lr in LR
     }
     assert all(float(r["low"]) <= float(r["value"]) <= float(r["high"]) and r["p_holm"] for r in rows)
+
+
+def test_seeds_that_lack_a_measure_or_the_records_of_a_ratio_leave_its_cell_empty(tmp_path: Path) -> None:
+    folders = [made_run(tmp_path / str(i), seed=i) for i in range(2)]
+    path = folders[1] / "results.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    kept = [r for r in rows if not (r["system"] == "bm25" and r["metric"] == "recall" and r["k"] == 1)]
+    assert len(kept) < len(rows)
+    path.write_text("".join(json.dumps(r) + "\n" for r in kept))
+    whole = board(boards([Entry(folders[0])], WANTED, 20), "catalog_test", "test_seen")
+    both = board(boards([Entry(f) for f in folders], WANTED, 20), "catalog_test", "test_seen")
+    (lacking,) = (r for r in both.rows if r.system == "bm25")
+    assert ("recall", 1) not in lacking.values
+    assert ("ndcg", 5) in lacking.values
+    ratio = ("internalization", 1)
+    assert any(ratio in r.values for r in whole.rows) and any(ratio in r.values for r in both.rows)
+    for folder in folders:
+        for file in (folder / "predictions").iterdir():
+            file.unlink()
+    bare = board(boards([Entry(f) for f in folders], WANTED, 20), "catalog_test", "test_seen")
+    assert not any(ratio in r.values for r in bare.rows)

@@ -198,6 +198,8 @@ class _Pool:
                 one = told[0]
                 values[measure] = Interval(one["value"], one["low"], one["high"], one["n"] or 0)
                 continue
+            if len(told) < len(readers):  # a mean over some of the seeds would pass for one over all
+                continue
             numbers = [r["value"] for r in told if r["value"] is not None]
             mean = float(np.mean(numbers)) if numbers and len(numbers) == len(readers) else None
             values[measure] = Interval(mean, None, None, told[0]["n"] or 0)
@@ -218,8 +220,10 @@ class _Pool:
 
     def _crossed(self, row: Row, items: list[Items] | None, draws: Draws) -> Row:
         """Intervals over seeds crossed with items, where there are several seeds."""
-        if len(row.seeds) < 2 or items is None:
+        if len(row.seeds) < 2:
             return row
+        if items is None:  # a ratio of means cannot be had, and a mean of ratios is another number
+            return replace(row, values={m: v for m, v in row.values.items() if m[0] != INTERNALIZATION})
         values = dict(row.values)
         for measure in self.measures:
             if measure in values and all(measure in i.values for i in items):
